@@ -1,0 +1,1 @@
+"""Serving receivers, exporters and verification of SavedModels."""

@@ -1,0 +1,1 @@
+"""tf.data input functions: they know datasets and no model."""

@@ -1,0 +1,1 @@
+"""Feature declarations to layers, models and model_fns; knows no files."""

@@ -1,0 +1,1 @@
+"""Raw files to a dataset: reading, checking, statistics, records."""

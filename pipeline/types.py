@@ -1,0 +1,307 @@
+"""Pipeline-wide value types: what every package may know and none of them owns.
+
+Nothing here imports TensorFlow, Beam or Arrow, so that flags, errors and
+declarations can be checked within moments of starting.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from collections.abc import Mapping
+from typing import Literal, Union
+
+
+class ExitCode(enum.IntEnum):
+    """Exit codes of the command line; documented in docs/commands.md."""
+
+    OK = 0
+    BUG = 1
+    """An unexpected error of ours; the traceback is shown."""
+    USER_ERROR = 2
+    """A wrong flag, file, declaration or value; one line says which."""
+    BAD_DATA = 3
+    """The data broke a stated limit, e.g. too many rejected rows."""
+    LOCKED = 4
+    """Another live process is using the directory."""
+    VERIFY_FAILED = 5
+    """The exported model does not agree with the Estimator."""
+    INTERRUPTED = 130
+
+
+class UserError(Exception):
+    """A mistake of the user's: shown as one line, without a traceback.
+
+    Args:
+      message: What is wrong, where (flag, file, line, column or feature), what
+        is allowed and what to do.
+      exit_code: The exit code of the command.
+    """
+
+    def __init__(self, message: str, exit_code: ExitCode = ExitCode.USER_ERROR):
+        super().__init__(" ".join(message.split()))
+        self.exit_code = exit_code
+
+
+class ColumnType(enum.Enum):
+    """Type of a raw column: int is int64, float is float32, string is bytes."""
+
+    INT = "int"
+    FLOAT = "float"
+    STRING = "string"
+
+
+Default = Union[int, float, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A raw column of the data.
+
+    Attributes:
+      name: Its name in the files and in the tf.Examples.
+      type: Its type.
+      missing: Markers that mean "no value", compared after trimming blanks. The
+        empty field is always one of them.
+      default: What training, evaluation and serving use for a missing value.
+        None makes the column required: rows without a value are rejected.
+    """
+
+    name: str
+    type: ColumnType
+    missing: tuple[str, ...] = ("",)
+    default: Default | None = None
+
+    def __post_init__(self):
+        if self.default is None:
+            return
+        allowed = {
+            ColumnType.INT: (int,),
+            ColumnType.FLOAT: (int, float),
+            ColumnType.STRING: (str,),
+        }[self.type]
+        bad_type = isinstance(self.default, bool) or not isinstance(
+            self.default, allowed
+        )
+        if bad_type or (
+            isinstance(self.default, float) and not math.isfinite(self.default)
+        ):
+            raise ValueError(
+                f"default {self.default!r} is not a valid {self.type.value}"
+            )
+        if self.type is ColumnType.INT and not -(2**63) <= self.default < 2**63:
+            raise ValueError(f"default {self.default} does not fit in 64 bits")
+
+    @property
+    def required(self) -> bool:
+        return self.default is None
+
+
+class Task(enum.Enum):
+    """What kind of label is predicted."""
+
+    BINARY = "binary classification"
+    MULTI_CLASS = "multi-class classification"
+    REGRESSION = "regression"
+
+
+@dataclasses.dataclass(frozen=True)
+class Label:
+    """The column to predict.
+
+    Attributes:
+      column: Name of a declared, required column.
+      classes: The allowed labels in class order (class 0 first), as text; None
+        for a regression on a numeric column.
+    """
+
+    column: str
+    classes: tuple[str, ...] | None = None
+
+    def __post_init__(self):
+        if self.classes is None:
+            return
+        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
+            raise ValueError("classes needs at least two different labels")
+
+    @property
+    def task(self) -> Task:
+        if self.classes is None:
+            return Task.REGRESSION
+        return Task.BINARY if len(self.classes) == 2 else Task.MULTI_CLASS
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """How rows are divided: by a hash of their key, the same for all time.
+
+    Attributes:
+      fractions: Split name to share of the rows; the shares add up to 1.
+      key: Columns whose values are hashed; empty means all declared columns, so
+        that exact duplicates of a row land in the same split.
+      salt: Text mixed into the hash; change it for another division.
+    """
+
+    fractions: Mapping[str, float]
+    key: tuple[str, ...] = ()
+    salt: str = ""
+
+    def __post_init__(self):
+        for name, share in self.fractions.items():
+            if not name.isidentifier():
+                raise ValueError(f"split name {name!r} is not a plain word")
+            if not 0 < share <= 1:
+                raise ValueError(f"fraction of {name} is {share}, not in (0, 1]")
+        total = sum(self.fractions.values())
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"fractions add up to {total:g} instead of 1")
+
+
+class Scale(enum.Enum):
+    """How a numeric feature is brought to the size a network likes.
+
+    With x the raw value and statistics over the training split: NONE x; ZSCORE
+    (x - mean) / standard deviation; MINMAX (x - min) / (max - min); LOG
+    sign(x) * log(1 + |x|), then its z-score.
+    """
+
+    NONE = "none"
+    ZSCORE = "zscore"
+    MINMAX = "minmax"
+    LOG = "log"
+
+
+Use = Literal["wide", "deep", "both"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Numeric:
+    """A number, scaled. Model input: float32 of shape [batch, 1]."""
+
+    name: str
+    column: str
+    scale: Scale = Scale.ZSCORE
+    use: Use = "deep"
+
+
+@dataclasses.dataclass(frozen=True)
+class Bucketized:
+    """A number cut at boundaries; bucket i holds boundaries[i-1] <= x < boundaries[i].
+
+    Attributes:
+      boundaries: Rising cut points, or None when `quantiles` asks for cut points
+        that divide the training split into that many parts.
+    """
+
+    name: str
+    column: str
+    boundaries: tuple[float, ...] | None = None
+    quantiles: int | None = None
+    embedding: int | None = None
+    use: Use = "wide"
+
+    def __post_init__(self):
+        if (self.boundaries is None) == (self.quantiles is None):
+            raise ValueError("give either boundaries or quantiles")
+        if self.boundaries is not None:
+            if not self.boundaries or any(
+                a >= b for a, b in zip(self.boundaries, self.boundaries[1:])
+            ):
+                raise ValueError("boundaries must be a rising list of numbers")
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabulary:
+    """A string or int looked up among the values of the training split.
+
+    Ids are 0 for the most frequent value upwards; values outside the vocabulary
+    are hashed into `oov_buckets` further ids.
+
+    Attributes:
+      top_k: Keep at most so many values; None keeps all.
+      min_count: Keep values seen at least so often.
+      embedding: Width of the learned vector in deep models; None gives one-hot.
+    """
+
+    name: str
+    column: str
+    top_k: int | None = None
+    min_count: int = 1
+    oov_buckets: int = 1
+    embedding: int | None = None
+    use: Use = "both"
+
+
+@dataclasses.dataclass(frozen=True)
+class Hashed:
+    """A string or int hashed into buckets, for values that cannot be listed."""
+
+    name: str
+    column: str
+    buckets: int
+    embedding: int | None = None
+    use: Use = "both"
+
+
+@dataclasses.dataclass(frozen=True)
+class Crossed:
+    """The combination of several features' values, hashed into buckets.
+
+    Attributes:
+      of: Names of features (bucketized, vocabulary or hashed ones).
+    """
+
+    name: str
+    of: tuple[str, ...]
+    buckets: int
+    embedding: int | None = None
+    use: Use = "wide"
+
+
+Feature = Union[Numeric, Bucketized, Vocabulary, Hashed, Crossed]
+
+
+@dataclasses.dataclass(frozen=True)
+class Declaration:
+    """The one declaration of the data: columns, label, split and features.
+
+    It tells preprocessing what to check and which statistics to compute, builds
+    the model's inputs, and builds the serving receivers.
+    """
+
+    columns: Mapping[str, Column]
+    features: Mapping[str, Feature]
+    split: Split
+    label: Label | None = None
+    weight: str | None = None
+
+    @property
+    def input_columns(self) -> tuple[Column, ...]:
+        """The columns a model reads, i.e. what a serving request may hold."""
+        used = {f.column for f in self.features.values() if not isinstance(f, Crossed)}
+        return tuple(c for c in self.columns.values() if c.name in used)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaling:
+    """Constants of a numeric feature: scaled = (x - shift) * factor."""
+
+    shift: float
+    factor: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Constants:
+    """What preprocessing computed for the model's graph, by feature name.
+
+    Attributes:
+      scalings: For Numeric features.
+      boundaries: For Bucketized features.
+      vocabularies: For Vocabulary features, most frequent first. A value of an
+        int column stands as its decimal text.
+    """
+
+    scalings: Mapping[str, Scaling]
+    boundaries: Mapping[str, tuple[float, ...]]
+    vocabularies: Mapping[str, tuple[bytes, ...]]
