@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import itertools
 import math
 from collections.abc import Mapping
-from typing import Literal, Union
+from typing import ClassVar, Literal, Union
 
 
 class ExitCode(enum.IntEnum):
@@ -179,6 +180,8 @@ Use = Literal["wide", "deep", "both"]
 class Numeric:
     """A number, scaled. Model input: float32 of shape [batch, 1]."""
 
+    KIND: ClassVar[str] = "numeric"
+
     name: str
     column: str
     scale: Scale = Scale.ZSCORE
@@ -194,6 +197,8 @@ class Bucketized:
         that divide the training split into that many parts.
     """
 
+    KIND: ClassVar[str] = "bucketized"
+
     name: str
     column: str
     boundaries: tuple[float, ...] | None = None
@@ -204,11 +209,11 @@ class Bucketized:
     def __post_init__(self):
         if (self.boundaries is None) == (self.quantiles is None):
             raise ValueError("give either boundaries or quantiles")
-        if self.boundaries is not None:
-            if not self.boundaries or any(
-                a >= b for a, b in zip(self.boundaries, self.boundaries[1:])
-            ):
-                raise ValueError("boundaries must be a rising list of numbers")
+        if self.boundaries is not None and (
+            not self.boundaries
+            or any(a >= b for a, b in itertools.pairwise(self.boundaries))
+        ):
+            raise ValueError("boundaries must be a rising list of numbers")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,6 +229,8 @@ class Vocabulary:
       embedding: Width of the learned vector in deep models; None gives one-hot.
     """
 
+    KIND: ClassVar[str] = "vocabulary"
+
     name: str
     column: str
     top_k: int | None = None
@@ -236,6 +243,8 @@ class Vocabulary:
 @dataclasses.dataclass(frozen=True)
 class Hashed:
     """A string or int hashed into buckets, for values that cannot be listed."""
+
+    KIND: ClassVar[str] = "hashed"
 
     name: str
     column: str
@@ -251,6 +260,8 @@ class Crossed:
     Attributes:
       of: Names of features (bucketized, vocabulary or hashed ones).
     """
+
+    KIND: ClassVar[str] = "crossed"
 
     name: str
     of: tuple[str, ...]

@@ -1,0 +1,77 @@
+"""Writes a feature declaration as YAML that a person can edit."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+
+import yaml
+
+from pipeline.declaration.reader import FEATURE_NAME
+from pipeline.types import Column, Declaration, Feature, Scale
+
+
+def _scalar(value: str | int | float) -> str:
+    if not isinstance(value, str):
+        return yaml.safe_dump(value).splitlines()[0]
+    if FEATURE_NAME.fullmatch(value) and yaml.safe_load(value) == value:
+        return value
+    # JSON's double-quoted strings are YAML's.
+    return json.dumps(value)
+
+
+def _flow(values: Mapping[str, object]) -> str:
+    def shown(value: object) -> str:
+        if isinstance(value, tuple):
+            return "[" + ", ".join(_scalar(v) for v in value) + "]"
+        return _scalar(value)
+
+    return "{" + ", ".join(f"{k}: {shown(v)}" for k, v in values.items()) + "}"
+
+
+def _column_line(column: Column) -> str:
+    values: dict[str, object] = {"type": column.type.value}
+    markers = tuple(m for m in column.missing if m)
+    if markers:
+        values["missing"] = markers
+    if column.default is not None:
+        values["default"] = column.default
+    return f"  {_scalar(column.name)}: {_flow(values)}"
+
+
+def _feature_line(feature: Feature) -> str:
+    values: dict[str, object] = {"kind": feature.KIND}
+    for field in dataclasses.fields(feature):
+        value = getattr(feature, field.name)
+        if field.name == "name" or value is None or value == field.default:
+            continue
+        if field.name == "column" and value == feature.name:
+            continue
+        values[field.name] = value.value if isinstance(value, Scale) else value
+    return f"  {feature.name}: {_flow(values)}"
+
+
+def dump(declaration: Declaration, comment: str = "") -> str:
+    """Returns YAML that `load` reads back as an equal declaration."""
+    lines = [f"# {line}" for line in comment.splitlines()]
+    if declaration.label:
+        label = declaration.label
+        lines += ["label:", f"  column: {_scalar(label.column)}"]
+        if label.classes:
+            lines.append("  classes: [" + ", ".join(map(_scalar, label.classes)) + "]")
+    if declaration.weight:
+        lines.append(f"weight: {_scalar(declaration.weight)}")
+    split = declaration.split
+    lines += [
+        "split:",
+        f"  fractions: {_flow(split.fractions)}",
+        "  # Columns whose values decide a row's split; [] takes the whole row.",
+        "  key: [" + ", ".join(map(_scalar, split.key)) + "]",
+        f"  salt: {_scalar(split.salt)}",
+        "columns:",
+        *map(_column_line, declaration.columns.values()),
+        "features:",
+        *map(_feature_line, declaration.features.values()),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,63 @@
+"""Flags: where a job's directories are."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from absl import flags
+
+
+@dataclasses.dataclass(frozen=True)
+class Paths:
+    """The directories of a job; each stage writes exactly one of them."""
+
+    dataset: str
+    model: str
+    evaluation: str
+    export: str
+
+
+def define(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "work_dir",
+        "work",
+        "Directory of the job. Below it, unless set apart: dataset/, and for each"
+        " model NAME/model/ (checkpoints, TensorBoard), NAME/evaluation/ and"
+        " NAME/export/.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "dataset_dir",
+        None,
+        "Where preprocess writes the dataset and the others read it.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "model_dir",
+        None,
+        "Checkpoints and TensorBoard events of the model.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "evaluation_dir", None, "Where evaluate writes metrics.", flag_values=values
+    )
+    flags.DEFINE_string(
+        "export_dir",
+        None,
+        "Where export writes SavedModel versions, one numbered directory each.",
+        flag_values=values,
+    )
+
+
+def read(values: flags.FlagValues) -> Paths:
+    def place(given: str | None, *parts: str) -> str:
+        path = given or os.path.join(values.work_dir, *parts)
+        return os.path.abspath(os.path.expanduser(path.strip()))
+
+    return Paths(
+        dataset=place(values.dataset_dir, "dataset"),
+        model=place(values.model_dir, values.model, "model"),
+        evaluation=place(values.evaluation_dir, values.model, "evaluation"),
+        export=place(values.export_dir, values.model, "export"),
+    )
