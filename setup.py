@@ -1,0 +1,95 @@
+"""Packaging of the training pipeline."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+
+import setuptools
+
+ROOT = pathlib.Path(__file__).resolve().parent
+
+# TensorFlow 2.16 made Keras 3 its Keras and dropped tf.estimator, so beside today's
+# TensorFlow the pipeline needs tf-keras, which is Keras 2. TensorFlow 2.15 has Keras 2
+# inside and needs no tf-keras. A requirement can't depend on another package's
+# version, and an extra can only add, so the older stack is chosen by this environment
+# variable when the project is installed; what is not set means today's TensorFlow.
+TENSORFLOW_VARIABLE = "ESTIMATOR_PIPELINE_TENSORFLOW"
+
+# Only the releases that the tests run under. TensorFlow, TensorBoard and tf-keras
+# break things in minor releases, so each has an upper bound.
+TENSORFLOW_STACKS = {
+    "2.21": [
+        "tensorflow>=2.21,<2.22",
+        "tensorboard>=2.21,<2.22",
+        "tf-keras>=2.21,<2.22",
+    ],
+    "2.15": [
+        "tensorflow>=2.15.1,<2.16",
+        "tensorboard>=2.15.2,<2.16",
+        # TensorBoard 2.15 imports pkg_resources, which setuptools 82 removed.
+        "setuptools<82",
+    ],
+}
+
+# Whatever the code imports, even what the others would bring along.
+REQUIREMENTS = [
+    "absl-py>=2.0",
+    "apache-beam>=2.77,<3",
+    "numpy>=1.26,<3",
+    "protobuf>=4.25",
+    "pyarrow>=16",
+    "PyYAML>=6.0",
+    # The last release there will be.
+    "tensorflow-estimator==2.15.0",
+    "tensorflow-datasets>=4.9.7,<5",
+    "tensorflow-metadata>=1.15,<2",
+]
+
+TEST_REQUIREMENTS = [
+    "hypothesis>=6.100",
+    "pytest>=8.2",
+    "ruff>=0.9",
+]
+
+PACKAGES = ["pipeline", "input_fns", "model_fns", "export"]
+
+
+def read_version() -> str:
+    """Returns the version that the pipeline package states, without importing it."""
+    source = (ROOT / "pipeline" / "__init__.py").read_text(encoding="utf-8")
+    match = re.search(r'^__version__ = "([^"]+)"$', source, re.MULTILINE)
+    if match is None:
+        raise ValueError("pipeline/__init__.py states no __version__.")
+    return match.group(1)
+
+
+def tensorflow_stack() -> list[str]:
+    """Returns the requirements of the TensorFlow release that was asked for."""
+    release = os.environ.get(TENSORFLOW_VARIABLE) or "2.21"
+    if release not in TENSORFLOW_STACKS:
+        known = ", ".join(sorted(TENSORFLOW_STACKS))
+        raise ValueError(f"{TENSORFLOW_VARIABLE} is {release!r}, not one of {known}.")
+    return TENSORFLOW_STACKS[release]
+
+
+def find_packages() -> list[str]:
+    """Returns the project's packages with all that is inside them."""
+    inside = [f"{package}.*" for package in PACKAGES]
+    return setuptools.find_packages(str(ROOT), include=PACKAGES + inside)
+
+
+setuptools.setup(
+    name="estimator-pipeline",
+    version=read_version(),
+    description="The stages of an Estimator training pipeline and its command line.",
+    license="Apache-2.0",
+    packages=find_packages(),
+    python_requires=">=3.10,<3.14",
+    install_requires=REQUIREMENTS + tensorflow_stack(),
+    extras_require={"test": TEST_REQUIREMENTS, "dev": TEST_REQUIREMENTS},
+    entry_points={
+        "console_scripts": ["estimator-pipeline = pipeline.app:console_main"],
+    },
+)
