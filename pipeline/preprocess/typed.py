@@ -1,0 +1,137 @@
+"""Raw bytes to checked values of the declared types."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.preprocess.csv_pieces import Reject
+from pipeline.preprocess.csv_source import RawBatch
+from pipeline.preprocess.number_text import Failures, parse, trim
+from pipeline.types import Column, ColumnType, Label
+
+_MAX_SHOWN = 60
+_MAX_CLASSES_SHOWN = 10
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TypedBatch:
+    """Checked rows of a file.
+
+    Attributes:
+      table: The declared columns in order: int64, float32 or binary; null means
+        missing and occurs only in columns with a default.
+      path: File.
+      lines: int64, the physical line on which each row begins (first line is 1).
+    """
+
+    table: pa.RecordBatch
+    path: str
+    lines: np.ndarray
+
+
+def convert(
+    raw: RawBatch, columns: Sequence[Column], label: Label | None = None
+) -> tuple[TypedBatch, tuple[Reject, ...]]:
+    """Converts rows to the declared types.
+
+    Args:
+      raw: Rows as bytes, with at least the declared columns.
+      columns: The declared columns.
+      label: The label, one of the columns. A row without it is rejected, even
+        where the column has a default.
+
+    Returns:
+      The good rows, and one reject for each other row, naming its first failing
+      column in declared order. The rejects of `raw` itself are not repeated.
+    """
+    arrays = []
+    failed: dict[int, tuple[str, str]] = {}
+    for column in columns:
+        is_label = label is not None and column.name == label.column
+        array, failures = _convert_column(
+            raw.table.column(column.name), column, label if is_label else None
+        )
+        arrays.append(array)
+        for row, reason in failures.items():
+            failed.setdefault(row, (column.name, reason))
+    table = pa.record_batch(arrays, [column.name for column in columns])
+    if not failed:
+        return TypedBatch(table, raw.path, raw.lines), ()
+    rejects = tuple(
+        Reject(raw.path, int(raw.lines[row]), name, reason, raw.text(row))
+        for row, (name, reason) in sorted(failed.items())
+    )
+    good = np.ones(len(raw.lines), bool)
+    good[list(failed)] = False
+    return TypedBatch(table.filter(pa.array(good)), raw.path, raw.lines[good]), rejects
+
+
+def _convert_column(
+    values: pa.BinaryArray, column: Column, label: Label | None
+) -> tuple[pa.Array, Failures]:
+    """Returns the typed values and, by row, the whole reason of each failure."""
+    texts = trim(values)
+    missing = is_missing(texts, column.missing)
+    present = pc.if_else(missing, None, texts)
+    failures = {}
+    if column.type is ColumnType.STRING:
+        array = pc.if_else(missing, None, values)
+    else:
+        array, failures = parse(present, column.type)
+    failures = {
+        row: f"column {column.name}: {_show(values, row)} {reason}"
+        for row, reason in failures.items()
+    }
+    if column.required or label is not None:
+        for row in np.flatnonzero(missing.to_numpy(zero_copy_only=False)).tolist():
+            failures[row] = (
+                f"column {column.name} is required and has no value "
+                f"(found {_show(values, row)})"
+            )
+    if label is not None and label.classes is not None:
+        array, allowed = _match_classes(present, array, column, label.classes)
+        for row in np.flatnonzero(~allowed).tolist():
+            failures.setdefault(
+                row,
+                f"column {column.name}: {_show(values, row)} is not one of the "
+                f"classes {_show_classes(label.classes)}",
+            )
+    return array, failures
+
+
+def is_missing(texts: pa.StringArray, markers: Sequence[str]) -> pa.BooleanArray:
+    """Whether each trimmed text is empty or one of the markers."""
+    encoded = [marker.encode().strip() for marker in {"", *markers}]
+    return pc.is_in(texts.view(pa.binary()), value_set=pa.array(encoded, pa.binary()))
+
+
+def _match_classes(
+    texts: pa.StringArray, array: pa.Array, column: Column, classes: Sequence[str]
+) -> tuple[pa.Array, np.ndarray]:
+    """Returns the labels, strings trimmed, and whether each is a class."""
+    if column.type is ColumnType.STRING:
+        array = compared = texts.view(pa.binary())
+        allowed = pa.array([name.encode() for name in classes], pa.binary())
+    elif column.type is ColumnType.INT:
+        compared, allowed = pc.cast(array, pa.string()), pa.array(classes)
+    else:
+        compared, allowed = array, pa.array(map(float, classes), pa.float32())
+    return array, pc.is_in(compared, value_set=allowed).to_numpy(zero_copy_only=False)
+
+
+def _show(values: pa.BinaryArray, row: int) -> str:
+    """A value as it stands in the file, fit for one line of an error."""
+    text = values[row].as_py().decode(errors="backslashreplace")
+    if len(text) > _MAX_SHOWN:
+        return repr(text[:_MAX_SHOWN]) + "..."
+    return repr(text)
+
+
+def _show_classes(classes: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, classes[:_MAX_CLASSES_SHOWN]))
+    return shown + ", ..." if len(classes) > _MAX_CLASSES_SHOWN else shown
