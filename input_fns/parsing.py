@@ -1,0 +1,89 @@
+"""tf.Examples to feature tensors: one rule for training, evaluation and serving."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pipeline.compat import tf
+from pipeline.types import Column, ColumnType
+
+Features = dict[str, "tf.Tensor"]
+
+
+def dtype(column: Column) -> tf.DType:
+    """Returns the tensor type of a raw column."""
+    return {
+        ColumnType.INT: tf.int64,
+        ColumnType.FLOAT: tf.float32,
+        ColumnType.STRING: tf.string,
+    }[column.type]
+
+
+def feature_spec(columns: Iterable[Column]) -> dict[str, tf.io.FixedLenFeature]:
+    """Returns what `tf.io.parse_example` needs to read these columns.
+
+    A column with a default may be absent from an Example and then has the
+    default; a required one may not.
+    """
+    return {
+        column.name: tf.io.FixedLenFeature([], dtype(column), column.default)
+        for column in columns
+    }
+
+
+def parse(serialized: tf.Tensor, columns: Iterable[Column]) -> Features:
+    """Parses serialized tf.Examples.
+
+    Args:
+      serialized: string, shape [batch].
+      columns: The columns to read.
+
+    Returns:
+      Column name to a tensor of shape [batch]: int64, float32 or string.
+    """
+    return tf.io.parse_example(serialized, feature_spec(columns))
+
+
+def _is_missing(value: tf.Tensor, column: Column) -> tf.Tensor | None:
+    if column.type is ColumnType.FLOAT:
+        return tf.math.is_nan(value)
+    if column.type is ColumnType.STRING:
+        trimmed = tf.strings.strip(value)
+        markers = tf.constant(column.missing)
+        matches = tf.equal(trimmed[:, tf.newaxis], markers[tf.newaxis, :])
+        return tf.reduce_any(matches, axis=1)
+    return None
+
+
+def apply_missing_rule(features: Mapping[str, tf.Tensor], columns: Iterable[Column]):
+    """Treats a request's values as preprocess treats the fields of a file.
+
+    NaN in a float column and a marker in a string column mean "no value": they
+    become the column's default; without one the request fails with an error that
+    names the column. An int64 tensor cannot say "no value": leave the column out
+    of the Example, or send its default.
+
+    Args:
+      features: Column name to tensor of shape [batch].
+      columns: The columns, in any order.
+
+    Returns:
+      The same names and shapes.
+    """
+    cleaned = dict(features)
+    for column in columns:
+        value = features[column.name]
+        missing = _is_missing(value, column)
+        if missing is None:
+            continue
+        if column.default is not None:
+            default = tf.constant(column.default, value.dtype)
+            cleaned[column.name] = tf.where(missing, default, value)
+            continue
+        check = tf.debugging.Assert(
+            tf.logical_not(tf.reduce_any(missing)),
+            [f"feature {column.name} is required and has no value in this request"],
+        )
+        with tf.control_dependencies([check]):
+            cleaned[column.name] = tf.identity(value)
+    return cleaned

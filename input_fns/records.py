@@ -1,0 +1,176 @@
+"""Input functions over the TFRecord shards of a dataset."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from input_fns import parsing
+from pipeline.compat import tf
+from pipeline.types import Column, Declaration
+
+InputFn = Callable[[], "tf.data.Dataset"]
+
+_READ_BUFFER_BYTES = 1 << 20
+# Shards read side by side; a run of rows from each keeps the file reads long.
+_CYCLE_LENGTH = 4
+_BLOCK_LENGTH = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """The shards of one split.
+
+    Attributes:
+      files: TFRecord files of serialized tf.Examples, in order.
+      rows: Number of Examples in all of them.
+    """
+
+    files: tuple[str, ...]
+    rows: int
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainInput:
+    """How training rows are drawn.
+
+    Attributes:
+      batch_size: Rows in a batch.
+      shuffle_rows: Rows that are held and permuted at a time.
+      seed: Decides the order; together with the row's position nothing else does.
+      start_step: Batches already consumed by earlier training.
+    """
+
+    batch_size: int
+    shuffle_rows: int
+    seed: int
+    start_step: int = 0
+
+
+def _columns(declaration: Declaration) -> tuple[Column, ...]:
+    wanted = {column.name for column in declaration.input_columns}
+    if declaration.label:
+        wanted.add(declaration.label.column)
+    if declaration.weight:
+        wanted.add(declaration.weight)
+    return tuple(c for c in declaration.columns.values() if c.name in wanted)
+
+
+def _labelled(declaration: Declaration) -> Callable:
+    """Returns a function from serialized Examples to (features, label)."""
+    columns = _columns(declaration)
+    label = declaration.label
+
+    def parse(serialized):
+        features = parsing.parse(serialized, columns)
+        if label is None:
+            return features
+        value = features.pop(label.column)
+        if label.classes is None:
+            value = tf.cast(value, tf.float32)
+        elif value.dtype != tf.string:
+            value = tf.strings.as_string(value)
+        return features, value
+
+    return parse
+
+
+def _read(files: tf.Tensor) -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensor_slices(files).interleave(
+        lambda file: tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER_BYTES),
+        cycle_length=_CYCLE_LENGTH,
+        block_length=_BLOCK_LENGTH,
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
+    )
+
+
+def train_input_fn(
+    records: Records, declaration: Declaration, options: TrainInput
+) -> InputFn:
+    """Returns an endless, shuffled input_fn whose order is a function of the seed.
+
+    Each epoch holds every row once. Its rows are permuted within windows of
+    `shuffle_rows`, by a permutation that depends on seed, epoch and window alone, so
+    that training which resumes at `start_step` sees exactly the rows that an
+    uninterrupted run would have seen next. Batches run across the ends of windows
+    and epochs, so none is short.
+
+    Returns:
+      An input_fn; its dataset yields (features, label) with tensors of shape
+      [batch].
+    """
+    if not records.rows:
+        raise ValueError("no training rows")
+
+    def epoch_windows(epoch, skip_windows):
+        seed = tf.random.experimental.stateless_fold_in([options.seed, 0], epoch)
+        files = tf.random.experimental.stateless_shuffle(
+            tf.constant(records.files), seed
+        )
+
+        def permute(window, rows):
+            return tf.random.experimental.stateless_shuffle(
+                rows, tf.random.experimental.stateless_fold_in(seed, window)
+            )
+
+        return (
+            _read(files)
+            .batch(options.shuffle_rows)
+            .enumerate()
+            .skip(skip_windows)
+            .map(permute)
+        )
+
+    def input_fn() -> tf.data.Dataset:
+        position = options.start_step * options.batch_size
+        epoch, skip_rows = divmod(position, records.rows)
+        skip_windows, skip_in_window = divmod(skip_rows, options.shuffle_rows)
+
+        def windows(index):
+            first = tf.equal(index, epoch)
+            return epoch_windows(
+                index, tf.where(first, tf.cast(skip_windows, tf.int64), 0)
+            )
+
+        def cut_first(index, rows):
+            return rows[tf.where(tf.equal(index, 0), skip_in_window, 0) :]
+
+        return (
+            tf.data.Dataset.range(epoch, tf.int64.max)
+            .flat_map(windows)
+            .enumerate()
+            .map(cut_first)
+            .prefetch(1)
+            .rebatch(options.batch_size)
+            .map(
+                _labelled(declaration),
+                num_parallel_calls=tf.data.AUTOTUNE,
+                deterministic=True,
+            )
+            .prefetch(tf.data.AUTOTUNE)
+        )
+
+    return input_fn
+
+
+def eval_input_fn(
+    records: Records, declaration: Declaration, batch_size: int
+) -> InputFn:
+    """Returns an input_fn of one pass in file order; the last batch may be short."""
+
+    def input_fn() -> tf.data.Dataset:
+        return (
+            tf.data.TFRecordDataset(
+                list(records.files), buffer_size=_READ_BUFFER_BYTES
+            )
+            .batch(batch_size)
+            .map(
+                _labelled(declaration),
+                num_parallel_calls=tf.data.AUTOTUNE,
+                deterministic=True,
+            )
+            .prefetch(tf.data.AUTOTUNE)
+        )
+
+    return input_fn

@@ -1,0 +1,58 @@
+"""The premade wide & deep Estimators."""
+
+from __future__ import annotations
+
+from model_fns import feature_columns, hparams, transforms
+from pipeline.compat import estimator, tf_keras
+from pipeline.types import Constants, Declaration, Task
+
+
+def _premade(
+    declaration: Declaration,
+    constants: Constants,
+    settings: hparams.WideDeep,
+    config: estimator.RunConfig,
+) -> estimator.Estimator:
+    wide, deep = feature_columns.compile_columns(declaration, constants)
+    optimizers = tf_keras.optimizers.legacy
+    arguments = {
+        "linear_feature_columns": wide,
+        "linear_optimizer": optimizers.Ftrl(
+            settings.wide_learning_rate,
+            l1_regularization_strength=settings.wide_l1,
+            l2_regularization_strength=settings.wide_l2,
+        ),
+        "dnn_feature_columns": deep,
+        "dnn_optimizer": optimizers.Adam(settings.learning_rate),
+        "dnn_hidden_units": list(settings.hidden_units),
+        "dnn_dropout": settings.dropout or None,
+        "batch_norm": settings.batch_norm,
+        "weight_column": declaration.weight,
+        "config": config,
+    }
+    label = declaration.label
+    if label.task is Task.REGRESSION:
+        return estimator.DNNLinearCombinedRegressor(**arguments)
+    return estimator.DNNLinearCombinedClassifier(
+        n_classes=len(label.classes), label_vocabulary=list(label.classes), **arguments
+    )
+
+
+def build(
+    declaration: Declaration,
+    constants: Constants,
+    settings: hparams.WideDeep,
+    config: estimator.RunConfig,
+) -> estimator.Estimator:
+    """Returns the premade Estimator for the declared label.
+
+    Its model_fn is the premade one; in front of it, int columns get a text form for
+    the categorical feature columns (see `transforms.with_category_text`).
+    """
+
+    def model_fn(features, labels, mode, config):
+        premade = _premade(declaration, constants, settings, config)
+        features = transforms.with_category_text(features, declaration)
+        return premade.model_fn(features, labels, mode, config)
+
+    return estimator.Estimator(model_fn, config=config)
