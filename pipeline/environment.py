@@ -20,7 +20,6 @@ def set_verbosity(verbosity: int) -> None:
     noisy = verbosity >= 1
     if not noisy:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
         warnings.filterwarnings("ignore")
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger().setLevel(logging.INFO if noisy else logging.ERROR)

@@ -1,0 +1,67 @@
+"""The evaluate stage: a model and a split of a dataset into metrics."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from input_fns import records
+from pipeline import estimators, files
+from pipeline import manifest as manifests
+from pipeline.console import Console
+from pipeline.dataset import Dataset
+from pipeline.manifest import Manifest
+from pipeline.model_dir import TrainedModel
+
+_STAGE = "evaluate"
+_BATCH_SIZE = 1024
+METRICS_FILE = "metrics.json"
+
+
+def run(
+    directory: str,
+    model: TrainedModel,
+    dataset: Dataset,
+    split: str,
+    console: Console,
+) -> Manifest:
+    """Evaluates the newest checkpoint on every row of a split, once.
+
+    Args:
+      directory: Gets metrics.json and a manifest.
+      model: The trained model.
+      dataset: Where the rows are; may be another one than the model was trained on.
+      split: Name of the split.
+      console: Where to print.
+    """
+    started = time.monotonic()
+    shards = dataset.shards(split)
+    checkpoint, _ = estimators.latest_checkpoint(model)
+    inputs = {
+        "checkpoint": estimators.digest_checkpoint(checkpoint),
+        "training": model.training.as_json(),
+        "dataset": dataset.manifest.fingerprint,
+    }
+    configuration = {"split": split}
+    wanted = manifests.fingerprint(_STAGE, inputs, configuration)
+    with files.locked(directory):
+        finished = manifests.read(directory)
+        if finished and finished.fingerprint == wanted:
+            console.progress(f"evaluate: reused, {directory} is up to date")
+            return finished
+        console.progress(f"evaluate: {shards.rows:,} rows of the {split} split")
+        metrics = estimators.plain_metrics(
+            estimators.make_estimator(model).evaluate(
+                records.eval_input_fn(
+                    estimators.to_records(shards), model.declaration, _BATCH_SIZE
+                ),
+                checkpoint_path=checkpoint,
+                name=split,
+            )
+        )
+        results = {"rows": shards.rows, "metrics": metrics}
+        with files.staged_directory(directory) as aside:
+            files.write_json(os.path.join(aside, METRICS_FILE), metrics)
+            return manifests.write(
+                aside, _STAGE, inputs, configuration, results, started
+            )

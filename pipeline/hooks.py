@@ -1,0 +1,59 @@
+"""Session hooks of our own."""
+
+from __future__ import annotations
+
+from pipeline.compat import tf
+from pipeline.console import Console, Progress
+
+_v1 = tf.compat.v1
+# Fetching the loss copies one number; doing it each step would still cost a step's
+# share on small models.
+_LOSS_EVERY_STEPS = 10
+
+
+class ProgressHook(_v1.train.SessionRunHook):
+    """Shows step, loss, examples/s and time left while an Estimator trains.
+
+    Args:
+      console: Where to print.
+      batch_size: Examples in a step.
+      max_steps: Step at which training ends.
+    """
+
+    def __init__(self, console: Console, batch_size: int, max_steps: int):
+        self._console = console
+        self._batch_size = batch_size
+        self._max_steps = max_steps
+        self._progress: Progress | None = None
+        self._loss: float | None = None
+        self._step = 0
+        self._losses: list = []
+
+    def begin(self):
+        # The Estimator puts its total loss last into this collection.
+        self._losses = _v1.get_collection(_v1.GraphKeys.LOSSES)[-1:]
+
+    def after_create_session(self, session, coord):
+        del coord
+        self._step = int(session.run(_v1.train.get_global_step()))
+        self._progress = Progress(
+            self._console, "train", "step", self._max_steps, self._step
+        )
+
+    def before_run(self, run_context):
+        del run_context
+        if self._losses and self._step % _LOSS_EVERY_STEPS == 0:
+            return _v1.train.SessionRunArgs(self._losses[0])
+        return None
+
+    def after_run(self, run_context, run_values):
+        del run_context
+        self._step += 1
+        if run_values.results is not None:
+            self._loss = float(run_values.results)
+        note = "" if self._loss is None else f"loss {self._loss:.4f}"
+        self._progress.update(self._step, self._batch_size, note)
+
+    def end(self, session):
+        del session
+        self._progress.close()

@@ -1,0 +1,134 @@
+"""The predict command: raw files through an exported version into JSON lines."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from export import versions
+from pipeline import declaration as declarations
+from pipeline import export_model
+from pipeline.compat import tf
+from pipeline.console import Console, Progress
+from pipeline.preprocess import csv_source, example_encoder, typed
+from pipeline.types import Column, Declaration, UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictResult:
+    """What predict did.
+
+    Attributes:
+      output: File of predictions, one JSON object a row, in the order of the input.
+      rows: Rows predicted.
+      rejects: File of the rows that could not be read; None where there were none.
+      rejected: Their number.
+      version: Directory of the SavedModel used.
+    """
+
+    output: str
+    rows: int
+    rejects: str | None
+    rejected: int
+    version: str
+
+
+def find_version(export_dir: str, version: int | None) -> str:
+    """Returns the directory of an exported version, the newest by default.
+
+    Raises:
+      UserError: There is none, or not that one.
+    """
+    there = versions.versions(export_dir)
+    if not there:
+        raise UserError(f"--export_dir: {export_dir} holds no version; run export first")
+    if version is not None and version not in there:
+        listed = ", ".join(map(str, there))
+        raise UserError(f"--version={version} is not in {export_dir}; there: {listed}")
+    return versions.path(export_dir, version or there[-1])
+
+
+def _plain(value: Any) -> Any:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+
+
+def _answers(outputs: Mapping[str, Any], declaration: Declaration) -> Iterator[dict]:
+    """Yields each row's prediction in the terms of the user's label."""
+    if "probabilities" not in outputs:
+        for value in outputs["predictions"].numpy():
+            yield {"prediction": float(value[0])}
+        return
+    classes = declaration.label.classes
+    predicted = outputs["classes"].numpy()
+    for row, probabilities in zip(
+        predicted, outputs["probabilities"].numpy(), strict=True
+    ):
+        yield {
+            "class": _plain(row[0]),
+            "probabilities": dict(zip(classes, map(float, probabilities), strict=True)),
+        }
+
+
+@contextlib.contextmanager
+def _written_aside(path: str) -> Iterator[Any]:
+    aside = f"{path}.tmp-{os.getpid()}"
+    try:
+        with open(aside, "w", encoding="utf-8") as f:
+            yield f
+        os.replace(aside, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(aside)
+        raise
+
+
+def run(
+    input_files: Sequence[str],
+    version_dir: str,
+    output: str,
+    console: Console,
+) -> PredictResult:
+    """Predicts every row of CSV files.
+
+    Rows are checked as preprocess checks them; the label may be absent. Rows that
+    cannot be read go to OUTPUT.rejects.jsonl with file, line and reason.
+    """
+    declaration = declarations.load(
+        os.path.join(version_dir, export_model.DECLARATION_FILE)
+    )
+    columns: tuple[Column, ...] = declaration.input_columns
+    for path in input_files:
+        csv_source.check_columns(path, columns)
+    console.progress(f"predict: loading {version_dir}")
+    serve = tf.saved_model.load(version_dir).signatures["serving_default"]
+    rejects_path = f"{output}.rejects.jsonl"
+    rows = rejected = 0
+    progress = Progress(console, "predict", "rows")
+    with _written_aside(output) as out, _written_aside(rejects_path) as bad:
+        for path in input_files:
+            for raw in csv_source.read_batches(path, [c.name for c in columns]):
+                batch, rejects = typed.convert(raw, columns, None)
+                for reject in (*raw.rejects, *rejects):
+                    bad.write(json.dumps(reject.as_json()) + "\n")
+                    rejected += 1
+                serialized = example_encoder.encode(batch.table)
+                if not serialized:
+                    continue
+                outputs = serve(examples=tf.constant(serialized))
+                for line, answer in zip(
+                    batch.lines, _answers(outputs, declaration), strict=True
+                ):
+                    place = {"file": path, "line": int(line)}
+                    out.write(json.dumps({**place, **answer}) + "\n")
+                rows += len(serialized)
+                progress.update(rows)
+    progress.close()
+    if not rejected:
+        os.remove(rejects_path)
+    return PredictResult(
+        output, rows, rejects_path if rejected else None, rejected, version_dir
+    )
