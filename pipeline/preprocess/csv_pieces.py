@@ -26,7 +26,7 @@ class Reject:
       column: The column at fault; None when the record as a whole is broken.
       reason: What is wrong, as it is shown to the user.
       text: The record's bytes without its line end. Of a record that is broken
-        off (quote never closed, too long) its first line, at most 64 KiB of it.
+        off (quote never closed, too long) its first line, its first 64 KiB at most.
     """
 
     path: str
@@ -82,6 +82,7 @@ def cut_pieces(
                     opened_line = line + count_lines(rest[:opened])
                     reason = f"the quote opened on line {opened_line} is never closed"
                 text, rest = _split_line(rest, source, chunk_bytes)
+                text = text[: min(_MAX_REJECT_BYTES, max_record_bytes)]
                 rejects = (Reject(source.path, line, None, reason, text),)
                 line += 1
                 stuck = bool(rest)
@@ -102,7 +103,11 @@ def _up_to_long_record(
 def _split_line(
     data: bytes, source: ByteSource, chunk_bytes: int
 ) -> tuple[bytes, bytes]:
-    """Splits off the first line, reading past its end where `data` lacks it."""
+    """Splits off the first line; where its end is not in `data`, reads past it.
+
+    Returns:
+      As much of the line as `data` holds, and the text read behind the line.
+    """
     if end := LINE_END.search(data):
-        return data[: min(end.start(), _MAX_REJECT_BYTES)], data[end.end() :]
-    return data[:_MAX_REJECT_BYTES], skip_line(source, chunk_bytes)
+        return data[: end.start()], data[end.end() :]
+    return data, skip_line(source, chunk_bytes)
