@@ -25,7 +25,9 @@ CLASSIFY = "classify"
 REGRESS = "regress"
 
 
-def _signature_defs(receiver: receivers.Receiver, spec: estimator.EstimatorSpec) -> dict:
+def _signature_defs(
+    receiver: receivers.Receiver, spec: estimator.EstimatorSpec
+) -> dict:
     examples: Mapping[str, tf.Tensor] = {receivers.EXAMPLES: receiver.examples}
     found = {
         SERVING_DEFAULT: _signatures.predict_signature_def(

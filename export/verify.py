@@ -73,7 +73,9 @@ def _raw_columns(
     spec = parsing.feature_spec(
         column
         if column.required
-        else dataclasses.replace(column, default=nothing.get(column.type, column.default))
+        else dataclasses.replace(
+            column, default=nothing.get(column.type, column.default)
+        )
         for column in columns
     )
     return tf.io.parse_example(tf.constant(serialized), spec)

@@ -6,6 +6,13 @@ import os
 import shutil
 import time
 
+from pipeline.types import UserError
+
+EXTRA = "assets.extra"
+"""Directory of files about a version, which servers ignore."""
+
+DECLARATION_FILE = os.path.join(EXTRA, "features.yaml")
+
 
 def versions(export_dir: str) -> list[int]:
     """Returns the version numbers there, rising. Only plain numbers count."""
@@ -21,6 +28,23 @@ def versions(export_dir: str) -> list[int]:
 def path(export_dir: str, version: int) -> str:
     """Returns the directory of a version."""
     return os.path.join(export_dir, str(version))
+
+
+def find(export_dir: str, version: int | None) -> str:
+    """Returns the directory of a version, the newest by default.
+
+    Raises:
+      UserError: There is none, or not that one.
+    """
+    there = versions(export_dir)
+    if not there:
+        raise UserError(
+            f"--export_dir: {export_dir} holds no version; run export first"
+        )
+    if version is not None and version not in there:
+        listed = ", ".join(map(str, there))
+        raise UserError(f"--version={version} is not in {export_dir}; there: {listed}")
+    return path(export_dir, version or there[-1])
 
 
 def next_version(export_dir: str) -> int:

@@ -161,9 +161,7 @@ def eval_input_fn(
 
     def input_fn() -> tf.data.Dataset:
         return (
-            tf.data.TFRecordDataset(
-                list(records.files), buffer_size=_READ_BUFFER_BYTES
-            )
+            tf.data.TFRecordDataset(list(records.files), buffer_size=_READ_BUFFER_BYTES)
             .batch(batch_size)
             .map(
                 _labelled(declaration),

@@ -92,10 +92,6 @@ def compile_columns(
     """
     compiler = _Compiler(declaration, constants)
     features: Mapping[str, Feature] = declaration.features
-    wide = [
-        compiler.column(f) for f in features.values() if f.use in ("wide", "both")
-    ]
+    wide = [compiler.column(f) for f in features.values() if f.use in ("wide", "both")]
     deep = [compiler.dense(f) for f in features.values() if f.use in ("deep", "both")]
     return wide, deep
-
-

@@ -88,9 +88,7 @@ class WideDeepModel(tf_keras.Model):
         if self._wide_numbers:
             parts.append(self._wide_dense(self._wide_numbers(raw)))
         deep = [layer(ids[name]) for name, layer in self._embeddings.items()]
-        deep += [
-            tf.one_hot(ids[name], self._ids.sizes[name]) for name in self._one_hot
-        ]
+        deep += [tf.one_hot(ids[name], self._ids.sizes[name]) for name in self._one_hot]
         if self._deep_numbers:
             deep.append(self._deep_numbers(raw))
         if deep:

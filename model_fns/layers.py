@@ -53,7 +53,9 @@ class CategoryIds(tf_keras.layers.Layer):
             for f in self._categories
             if isinstance(f, Vocabulary)
         }
-        self.sizes: Mapping[str, int] = {f.name: self._size(f) for f in self._categories}
+        self.sizes: Mapping[str, int] = {
+            f.name: self._size(f) for f in self._categories
+        }
 
     def _size(self, feature: Feature) -> int:
         if isinstance(feature, Vocabulary):
@@ -94,18 +96,14 @@ class CategoryIds(tf_keras.layers.Layer):
 class ScaledNumbers(tf_keras.layers.Layer):
     """Turns raw columns into scaled numbers: float32 [batch, number of features]."""
 
-    def __init__(
-        self, features: Sequence[Numeric], constants: Constants, **kwargs
-    ):
+    def __init__(self, features: Sequence[Numeric], constants: Constants, **kwargs):
         super().__init__(trainable=False, **kwargs)
         self._features = tuple(features)
         self._constants = constants
 
     def call(self, raw: Mapping[str, tf.Tensor]) -> tf.Tensor:
         columns = [
-            transforms.scaled(
-                raw[f.column], f.scale, self._constants.scalings[f.name]
-            )
+            transforms.scaled(raw[f.column], f.scale, self._constants.scalings[f.name])
             for f in self._features
         ]
         return tf.stack(columns, axis=1)
@@ -137,5 +135,3 @@ class StepDropout(tf_keras.layers.Layer):
             return tf.nn.dropout(inputs, self._rate, seed=self._seed)
         seed = tf.stack([tf.constant(self._seed, tf.int64), tf.cast(step, tf.int64)])
         return tf.nn.experimental.stateless_dropout(inputs, self._rate, seed=seed)
-
-

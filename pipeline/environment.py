@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import shutil
+import sys
+import tempfile
 import warnings
+from collections.abc import Iterator
 
 
 def set_verbosity(verbosity: int) -> None:
@@ -25,3 +30,36 @@ def set_verbosity(verbosity: int) -> None:
     logging.getLogger().setLevel(logging.INFO if noisy else logging.ERROR)
     for name in ("apache_beam", "tensorflow", "absl"):
         logging.getLogger(name).setLevel(logging.INFO if noisy else logging.ERROR)
+
+
+@contextlib.contextmanager
+def _quiet_stderr() -> Iterator[None]:
+    """Holds back what native code writes to standard error, unless the body fails."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            sys.stderr.flush()
+            os.dup2(saved, 2)
+            os.close(saved)
+            if failed:
+                held.seek(0)
+                shutil.copyfileobj(held, sys.stderr.buffer)
+
+
+def load_tensorflow(verbosity: int) -> None:
+    """Imports TensorFlow without its start-up messages.
+
+    It writes them past Python, before its own log level is in force.
+    """
+    quiet = contextlib.nullcontext() if verbosity >= 1 else _quiet_stderr()
+    with quiet:
+        from pipeline.compat import tf
+
+        # Looking for GPUs says something as well.
+        tf.config.list_physical_devices()

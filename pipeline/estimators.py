@@ -52,8 +52,11 @@ def digest_checkpoint(path: str) -> str:
         name for name in os.listdir(directory) if name.startswith(f"{prefix}.")
     )
     return files.digest_value(
-        [files.digest_file(os.path.join(directory, name)) for name in parts
-         if not name.endswith(".meta")]
+        [
+            files.digest_file(os.path.join(directory, name))
+            for name in parts
+            if not name.endswith(".meta")
+        ]
     )
 
 

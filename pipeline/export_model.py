@@ -18,8 +18,6 @@ from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
 
 _STAGE = "export"
-_EXTRA = "assets.extra"
-DECLARATION_FILE = os.path.join(_EXTRA, "features.yaml")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,9 +89,9 @@ def run(
             for name in os.listdir(written):
                 os.rename(os.path.join(written, name), os.path.join(aside, name))
             os.rmdir(written)
-            os.makedirs(os.path.join(aside, _EXTRA))
+            os.makedirs(os.path.join(aside, versions.EXTRA))
             files.write_atomically(
-                os.path.join(aside, DECLARATION_FILE),
+                os.path.join(aside, versions.DECLARATION_FILE),
                 declarations.dump(model.declaration),
             )
             console.progress("verify: loading the export in a fresh process")

@@ -188,3 +188,14 @@ def locked(directory: str) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def find_below(directory: str, name: str, depth: int) -> Iterator[str]:
+    """Yields files of that name at most `depth` directories below, hidden ones not."""
+    for entry in sorted(os.scandir(directory), key=lambda e: e.name):
+        if entry.name.startswith("."):
+            continue
+        if entry.is_file() and entry.name == name:
+            yield entry.path
+        elif entry.is_dir() and depth > 0:
+            yield from find_below(entry.path, name, depth - 1)

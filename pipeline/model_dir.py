@@ -1,10 +1,10 @@
 """What a model directory holds, so that later stages need nothing else.
 
-    training.json     model, hyper-parameters, seed: written before the first step
-    inputs/           the feature declaration and its constants, likewise
-    checkpoint, model.ckpt-*, events.*, eval/     the Estimator's own
-    flags.txt         a --flagfile that repeats the run
-    manifest.json     written when training is complete
+training.json     model, hyper-parameters, seed: written before the first step
+inputs/           the feature declaration and its constants, likewise
+checkpoint, model.ckpt-*, events.*, eval/     the Estimator's own
+flags.txt         a --flagfile that repeats the run
+manifest.json     written when training is complete
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from model_fns import hparams as hyper_parameters
 from model_fns import registry
 from pipeline import declaration as declarations
 from pipeline import files
-from pipeline.preprocess import constants as constants_io
+from pipeline.flags.training import TrainingFlags
+from pipeline.preprocess import constants_files
 from pipeline.types import Constants, Declaration, UserError
 
 TRAINING_FILE = "training.json"
@@ -101,6 +102,23 @@ def parse_hparams(model: str, text: str) -> dict[str, Any]:
     return dataclasses.asdict(parsed)
 
 
+def asked_training(settings: TrainingFlags, dataset: str) -> Training:
+    """Returns the training that the flags ask for.
+
+    Args:
+      settings: The training flags.
+      dataset: Fingerprint of the dataset.
+    """
+    return Training(
+        model=settings.model,
+        hparams=parse_hparams(settings.model, settings.hparams),
+        seed=settings.seed,
+        batch_size=settings.batch_size,
+        shuffle_rows=settings.shuffle_rows,
+        dataset=dataset,
+    )
+
+
 def read_training(directory: str) -> Training | None:
     """Returns what a model directory was or is being trained with, or None."""
     path = os.path.join(directory, TRAINING_FILE)
@@ -120,7 +138,7 @@ def write(model: TrainedModel) -> None:
             os.path.join(inputs, _DECLARATION_FILE),
             declarations.dump(model.declaration),
         )
-        constants_io.write_constants(inputs, model.constants)
+        constants_files.write_constants(inputs, model.constants)
     files.write_json(
         os.path.join(model.directory, TRAINING_FILE), model.training.as_json()
     )
@@ -143,5 +161,5 @@ def open_model(directory: str) -> TrainedModel:
         directory,
         training,
         declarations.load(os.path.join(inputs, _DECLARATION_FILE)),
-        constants_io.read_constants(inputs),
+        constants_files.read_constants(inputs),
     )

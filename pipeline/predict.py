@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from export import versions
+from export.versions import DECLARATION_FILE
 from pipeline import declaration as declarations
-from pipeline import export_model
-from pipeline.compat import tf
+from pipeline import environment, inputs
 from pipeline.console import Console, Progress
 from pipeline.preprocess import csv_source, example_encoder, typed
-from pipeline.types import Column, Declaration, UserError
+from pipeline.preprocess import rejects as rejects_text
+from pipeline.types import Column, Declaration
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,23 +37,10 @@ class PredictResult:
     version: str
 
 
-def find_version(export_dir: str, version: int | None) -> str:
-    """Returns the directory of an exported version, the newest by default.
-
-    Raises:
-      UserError: There is none, or not that one.
-    """
-    there = versions.versions(export_dir)
-    if not there:
-        raise UserError(f"--export_dir: {export_dir} holds no version; run export first")
-    if version is not None and version not in there:
-        listed = ", ".join(map(str, there))
-        raise UserError(f"--version={version} is not in {export_dir}; there: {listed}")
-    return versions.path(export_dir, version or there[-1])
-
-
 def _plain(value: Any) -> Any:
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+    return (
+        value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+    )
 
 
 def _answers(outputs: Mapping[str, Any], declaration: Declaration) -> Iterator[dict]:
@@ -97,13 +84,13 @@ def run(
     Rows are checked as preprocess checks them; the label may be absent. Rows that
     cannot be read go to OUTPUT.rejects.jsonl with file, line and reason.
     """
-    declaration = declarations.load(
-        os.path.join(version_dir, export_model.DECLARATION_FILE)
-    )
+    declaration = declarations.load(os.path.join(version_dir, DECLARATION_FILE))
     columns: tuple[Column, ...] = declaration.input_columns
-    for path in input_files:
-        csv_source.check_columns(path, columns)
+    inputs.check_columns(input_files, columns, version_dir)
     console.progress(f"predict: loading {version_dir}")
+    environment.load_tensorflow(console.verbosity)
+    from pipeline.compat import tf
+
     serve = tf.saved_model.load(version_dir).signatures["serving_default"]
     rejects_path = f"{output}.rejects.jsonl"
     rows = rejected = 0
@@ -113,7 +100,7 @@ def run(
             for raw in csv_source.read_batches(path, [c.name for c in columns]):
                 batch, rejects = typed.convert(raw, columns, None)
                 for reject in (*raw.rejects, *rejects):
-                    bad.write(json.dumps(reject.as_json()) + "\n")
+                    bad.write(rejects_text.to_json(reject) + "\n")
                     rejected += 1
                 serialized = example_encoder.encode(batch.table)
                 if not serialized:

@@ -16,8 +16,8 @@ from pipeline.console import Console
 from pipeline.dataset import Dataset
 from pipeline.flags.training import TrainingFlags
 from pipeline.manifest import Manifest
-from pipeline.model_dir import TrainedModel, Training
-from pipeline.preprocess import constants as constants_io
+from pipeline.model_dir import TrainedModel
+from pipeline.preprocess import constants_files
 from pipeline.types import ExitCode, UserError
 
 _STAGE = "train"
@@ -48,15 +48,8 @@ def _planned(directory: str, settings: TrainingFlags, dataset: Dataset) -> Train
     registry.check_task(
         registry.find(settings.model), dataset.declaration, dataset.directory
     )
-    training = Training(
-        model=settings.model,
-        hparams=model_dir.parse_hparams(settings.model, settings.hparams),
-        seed=settings.seed,
-        batch_size=settings.batch_size,
-        shuffle_rows=settings.shuffle_rows,
-        dataset=dataset.manifest.fingerprint,
-    )
-    constants = constants_io.read_constants(dataset.directory)
+    training = model_dir.asked_training(settings, dataset.manifest.fingerprint)
+    constants = constants_files.read_constants(dataset.directory)
     return TrainedModel(directory, training, dataset.declaration, constants)
 
 

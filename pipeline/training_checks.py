@@ -88,7 +88,9 @@ def check_same_structure(model: TrainedModel) -> None:
         "removed": before.keys() - after.keys(),
         "changed": changed,
     }
-    found = [f"{what} {', '.join(sorted(names))}" for what, names in lists.items() if names]
+    found = [
+        f"{what} {', '.join(sorted(names))}" for what, names in lists.items() if names
+    ]
     if found:
         raise UserError(
             f"{model.directory}: its checkpoint was trained with other features"

@@ -42,6 +42,8 @@ def _build(node: Node, kind: type, **values):
 
 
 def _default(node: Node, kind: ColumnType) -> int | float | str:
+    if kind is ColumnType.STRING and not node.text():
+        node.fail("the empty text means that a value is missing; choose another")
     if kind is ColumnType.INT:
         return node.integer()
     if kind is ColumnType.FLOAT:
@@ -297,6 +299,8 @@ def load(path: str) -> Declaration:
         column = _known_column(fields["weight"], columns)
         if column.type not in _NUMBERS:
             fields["weight"].fail(f"column {column.name} is not a number")
+        if label and column.name == label.column:
+            fields["weight"].fail("the label cannot be the weight as well")
         weight = column.name
     split = Split(DEFAULT_FRACTIONS)
     if "split" in fields:

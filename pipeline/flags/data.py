@@ -1,8 +1,9 @@
-"""Flags: the raw data and how it becomes a dataset."""
+"""Flags: The raw data and how it becomes a dataset."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from absl import flags
 
@@ -71,6 +72,10 @@ def define(values: flags.FlagValues) -> None:
         "An option for Beam's runner, e.g. --beam_option=--direct_num_workers=2; may"
         " be given several times.",
         flag_values=values,
+    )
+
+    flags.register_validator(
+        "max_reject_fraction", math.isfinite, "must be a number", flag_values=values
     )
 
 

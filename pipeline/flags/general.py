@@ -1,4 +1,4 @@
-"""Flags: what holds for every command."""
+"""Flags: What holds for every command."""
 
 from __future__ import annotations
 

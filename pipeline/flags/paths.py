@@ -1,4 +1,4 @@
-"""Flags: where a job's directories are."""
+"""Flags: Where the directories of a job are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flags: evaluation, export, verification and prediction."""
+"""Flags: Evaluation, export, verification and prediction."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Flags: the model and how it is trained."""
+"""Flags: The model and how it is trained."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from absl import flags
 
@@ -67,6 +68,7 @@ def define(values: flags.FlagValues) -> None:
         10.0,
         "Passes over the training split.",
         lower_bound=0.001,
+        upper_bound=1e6,
         flag_values=values,
     )
     flags.DEFINE_integer(
@@ -122,6 +124,10 @@ def define(values: flags.FlagValues) -> None:
         " settings: stop with a message, restart (the old directory is kept aside)"
         " or continue from its checkpoint. More steps always continue.",
         flag_values=values,
+    )
+
+    flags.register_validator(
+        "epochs", math.isfinite, "must be a number", flag_values=values
     )
 
 

@@ -1,0 +1,257 @@
+"""The commands: each checks what it is asked, then runs its stages."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+
+from export import versions
+from model_fns import registry
+from pipeline import environment, files, model_dir, predict, show, training_checks
+from pipeline.console import Console
+from pipeline.dataset import open_dataset
+from pipeline.flags.data import DataFlags
+from pipeline.flags.paths import Paths
+from pipeline.flags.serving import ServingFlags
+from pipeline.flags.training import TrainingFlags
+from pipeline.manifest import Manifest
+from pipeline.preprocess import stage as preprocess_stage
+from pipeline.types import UserError
+
+# Stages import TensorFlow or Beam, which takes seconds. So a command first checks
+# everything that can be checked without them, and imports its stages then.
+
+
+@dataclasses.dataclass(frozen=True)
+class Invocation:
+    """All that a command was given.
+
+    Attributes:
+      arguments: Words after the command that are no flags.
+      paths: The job's directories.
+      data: Flags about raw data.
+      training: Flags about training.
+      serving: Flags about evaluation, export and prediction.
+      flagfile: Text of a flagfile that repeats the command.
+      console: Where to print.
+    """
+
+    arguments: tuple[str, ...]
+    paths: Paths
+    data: DataFlags
+    training: TrainingFlags
+    serving: ServingFlags
+    flagfile: str
+    console: Console
+
+
+_MAIN_METRICS = ("accuracy", "auc", "average_loss", "loss")
+
+
+def _check_model(training: TrainingFlags) -> None:
+    registry.find(training.model)
+    model_dir.parse_hparams(training.model, training.hparams)
+
+
+def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
+    manifest = preprocess_stage.run(call.paths.dataset, plan, call.console)
+    results = manifest.results
+    written = ", ".join(f"{s} {n:,}" for s, n in results["rows_written"].items())
+    call.console.result(
+        f"dataset:    {call.paths.dataset}\n"
+        f"            {results['rows_read']:,} rows read = {written} written"
+        f" + {results['rows_rejected']:,} rejected"
+    )
+    if plan.inferred:
+        call.console.result(
+            "            features were inferred; edit a copy of"
+            f" {os.path.join(call.paths.dataset, 'features.yaml')} and pass it as"
+            " --features"
+        )
+    return manifest
+
+
+def _train(call: Invocation) -> None:
+    dataset = open_dataset(call.paths.dataset)
+    registry.check_task(
+        registry.find(call.training.model), dataset.declaration, dataset.directory
+    )
+    environment.load_tensorflow(call.console.verbosity)
+    from pipeline import train
+
+    result = train.run(
+        call.paths.model, call.training, dataset, call.flagfile, call.console
+    )
+    call.console.result(
+        f"model:      {call.paths.model}\n"
+        f"            step {result.manifest.results['global_step']:,}"
+        f" ({result.steps:,} now); look at it with"
+        f" tensorboard --logdir={call.paths.model}"
+    )
+
+
+def _evaluate(call: Invocation) -> None:
+    model = model_dir.open_model(call.paths.model)
+    dataset = open_dataset(call.paths.dataset)
+    environment.load_tensorflow(call.console.verbosity)
+    from pipeline import evaluate
+
+    manifest = evaluate.run(
+        call.paths.evaluation, model, dataset, call.serving.eval_split, call.console
+    )
+    metrics = manifest.results["metrics"]
+    main = ", ".join(f"{n} {metrics[n]:.6f}" for n in _MAIN_METRICS if n in metrics)
+    call.console.result(
+        f"evaluation: {call.paths.evaluation}\n"
+        f"            {manifest.configuration['split']} split,"
+        f" {manifest.results['rows']:,} rows: {main}"
+    )
+
+
+def _export(call: Invocation) -> None:
+    model = model_dir.open_model(call.paths.model)
+    dataset = open_dataset(call.paths.dataset)
+    environment.load_tensorflow(call.console.verbosity)
+    from pipeline import export_model
+
+    result = export_model.run(
+        call.paths.export, model, dataset, call.serving, call.console
+    )
+    verified = result.manifest.results["verification"]
+    call.console.result(
+        f"export:     {result.directory}\n"
+        f"            verified in a fresh process: {verified['rows']:,} rows, largest"
+        f" difference {verified['largest_difference']:.2g}"
+    )
+
+
+def run_preprocess(call: Invocation) -> None:
+    _preprocess(call, preprocess_stage.plan(call.data))
+
+
+def run_train(call: Invocation) -> None:
+    _check_model(call.training)
+    _train(call)
+
+
+def run_evaluate(call: Invocation) -> None:
+    _evaluate(call)
+
+
+def run_export(call: Invocation) -> None:
+    _export(call)
+
+
+def run_all(call: Invocation) -> None:
+    """preprocess, train, evaluate, export, verify; each only where needed."""
+    _check_model(call.training)
+    plan = preprocess_stage.plan(call.data)
+    registry.check_task(
+        registry.find(call.training.model),
+        plan.declaration,
+        call.data.features or "the inferred declaration (give --label=COLUMN)",
+    )
+    # Known before the data is read, so said before: hours may lie between.
+    old = model_dir.read_training(call.paths.model)
+    if old is not None:
+        asked = model_dir.asked_training(call.training, old.dataset)
+        training_checks.must_restart(asked, call.training, call.paths.model)
+    _preprocess(call, plan)
+    _train(call)
+    _evaluate(call)
+    _export(call)
+
+
+def run_predict(call: Invocation) -> None:
+    if not call.data.input:
+        raise UserError("--input is needed: the CSV files to predict")
+    if not call.serving.output:
+        raise UserError("--output is needed: the file to write, e.g. out.jsonl")
+    paths = files.expand_patterns("input", call.data.input)
+    output = os.path.expanduser(call.serving.output.strip())
+    if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
+        raise UserError(f"--output: there is no directory for {output}")
+    version = versions.find(call.paths.export, call.serving.version)
+    result = predict.run(paths, version, output, call.console)
+    call.console.result(f"predictions: {result.output}, {result.rows:,} rows")
+    if result.rejected:
+        call.console.result(
+            f"             {result.rejected:,} rows could not be read: {result.rejects}"
+        )
+
+
+def run_show(call: Invocation) -> None:
+    if len(call.arguments) != 1:
+        raise UserError(
+            "show needs one directory: a dataset, model, evaluation, export version"
+            " or work directory"
+        )
+    for line in show.describe(call.arguments[0]):
+        call.console.result(line)
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command of the program.
+
+    Attributes:
+      summary: One line for people.
+      topics: Modules of pipeline.flags whose flags it takes.
+      run: What it does.
+      example: A command line that works.
+      takes_arguments: Whether words that are no flags are allowed.
+    """
+
+    summary: str
+    topics: tuple[str, ...]
+    run: Callable[[Invocation], None]
+    example: str
+    takes_arguments: bool = False
+
+
+COMMANDS: Mapping[str, Command] = {
+    "run": Command(
+        "the whole job: preprocess, train, evaluate, export, verify",
+        ("paths", "data", "training", "serving", "general"),
+        run_all,
+        "run --input=data.csv --label=income --work_dir=work/census",
+    ),
+    "preprocess": Command(
+        "raw files to a dataset: checked rows, statistics, vocabularies",
+        ("paths", "data", "general"),
+        run_preprocess,
+        "preprocess --input='data/*.csv' --features=features.yaml",
+    ),
+    "train": Command(
+        "a dataset to a trained model",
+        ("paths", "training", "general"),
+        run_train,
+        "train --work_dir=work/census --model=wide_deep --epochs=10",
+    ),
+    "evaluate": Command(
+        "metrics of a trained model on a split",
+        ("paths", "training", "serving", "general"),
+        run_evaluate,
+        "evaluate --work_dir=work/census --eval_split=test",
+    ),
+    "export": Command(
+        "a trained model to a SavedModel that is loaded again and compared",
+        ("paths", "training", "serving", "general"),
+        run_export,
+        "export --work_dir=work/census",
+    ),
+    "predict": Command(
+        "predictions of an exported model for CSV files",
+        ("paths", "data", "training", "serving", "general"),
+        run_predict,
+        "predict --work_dir=work/census --input=new.csv --output=out.jsonl",
+    ),
+    "show": Command(
+        "what a dataset, model, evaluation or export directory holds",
+        ("general",),
+        run_show,
+        "show work/census/dataset",
+        takes_arguments=True,
+    ),
+}

@@ -1,0 +1,198 @@
+"""The preprocess stage: raw files into a dataset directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import time
+from collections.abc import Sequence
+
+from pipeline import declaration as declarations
+from pipeline import environment, files, inputs
+from pipeline import manifest as manifests
+from pipeline.console import Console
+from pipeline.dataset import DECLARATION_FILE, REJECTS_FILE, SCHEMA_FILE
+from pipeline.flags.data import DataFlags
+from pipeline.manifest import Manifest
+from pipeline.preprocess import infer
+from pipeline.types import Declaration, ExitCode, UserError
+
+_STAGE = "preprocess"
+_MIB = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What preprocess will do; everything in it has been checked.
+
+    Attributes:
+      paths: The raw files, sorted.
+      declaration: As given, or inferred from the data.
+      inferred: Whether it was inferred.
+      settings: The flags.
+    """
+
+    paths: tuple[str, ...]
+    declaration: Declaration
+    inferred: bool
+    settings: DataFlags
+
+
+def plan(settings: DataFlags) -> Plan:
+    """Checks the flags against the files, without writing anything.
+
+    Raises:
+      UserError: A flag, a file or the declaration is wrong.
+    """
+    if not settings.input:
+        raise UserError(
+            "--input is needed: the raw CSV files, e.g. --input='data/*.csv'"
+        )
+    paths = files.expand_patterns("input", settings.input)
+    if settings.features is None:
+        declaration = infer.infer_declaration(paths, label=settings.label)
+        return Plan(paths, declaration, True, settings)
+    if settings.label is not None:
+        raise UserError(
+            "--label is for an inferred declaration; with --features the label stands"
+            f" in {settings.features}"
+        )
+    features = os.path.expanduser(settings.features.strip())
+    if not os.path.isfile(features):
+        raise UserError(f"--features: there is no file {features}")
+    declaration = declarations.load(features)
+    inputs.check_columns(paths, declaration.columns.values(), features)
+    return Plan(paths, declaration, False, settings)
+
+
+def _check_rejects(results: dict, settings: DataFlags, rejects: str) -> None:
+    """Raises UserError if too many rows were rejected."""
+    rejected, read = results["rows_rejected"], results["rows_read"]
+    if rejected <= settings.max_reject_fraction * read:
+        return
+    column, count = max(results["rejected_by_column"].items(), key=lambda item: item[1])
+    where = f"column {column}" if column else "the row as a whole"
+    raise UserError(
+        f"{rejected:,} of {read:,} rows were rejected, more than"
+        f" --max_reject_fraction={settings.max_reject_fraction:g} allows; most"
+        f" ({count:,}) for {where}: {results['first_reason'][column]}. All are in"
+        f" {rejects}",
+        ExitCode.BAD_DATA,
+    )
+
+
+def _keep_rejects(parts: Sequence[str], path: str) -> None:
+    with open(path, "wb") as out:
+        for part in parts:
+            with open(part, "rb") as f:
+                shutil.copyfileobj(f, out)
+
+
+def _declaration_text(plan_: Plan) -> str:
+    comment = ""
+    if plan_.inferred:
+        comment = (
+            "Inferred from the data. Edit a copy and pass it as --features=FILE.\n"
+            "docs/features.md says what can stand here."
+        )
+    return declarations.dump(plan_.declaration, comment)
+
+
+def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
+    """Fills `aside` with a whole dataset but for its manifest; returns the results."""
+    # Beam takes seconds to import; a reused dataset needs none of it.
+    environment.load_tensorflow(console.verbosity)
+    from pipeline.preprocess import beam_job, schema, shards
+
+    output = beam_job.run(
+        beam_job.JobSettings(
+            paths=plan_.paths,
+            declaration=plan_.declaration,
+            directory=aside,
+            shard_bytes=plan_.settings.shard_mb * _MIB,
+            beam_options=plan_.settings.beam_options,
+        ),
+        console,
+    )
+    written = shards.finalize(aside, output.shards)
+    by_split: dict[str, list[dict]] = {s: [] for s in plan_.declaration.split.fractions}
+    for shard in written:
+        by_split[shard.split].append(
+            {
+                "file": os.path.basename(shard.path),
+                "rows": shard.rows,
+                "bytes": shard.bytes,
+                "sha256": shard.digest,
+            }
+        )
+    results = {
+        "rows_read": output.rows_read,
+        "rows_written": {
+            split: sum(shard["rows"] for shard in entries)
+            for split, entries in by_split.items()
+        },
+        "rows_rejected": sum(output.rejected.values()),
+        "rejected_by_column": dict(output.rejected),
+        "first_reason": dict(output.first_reason),
+        "declaration_inferred": plan_.inferred,
+        "shards": by_split,
+    }
+    if results["rows_read"] != results["rows_rejected"] + sum(
+        results["rows_written"].values()
+    ):
+        raise RuntimeError(f"rows were lost or counted twice: {results}")
+    rejects = os.path.join(aside, REJECTS_FILE)
+    _keep_rejects(output.reject_files, rejects)
+    try:
+        _check_rejects(results, plan_.settings, f"{directory}.{REJECTS_FILE}")
+    except UserError:
+        os.replace(rejects, f"{directory}.{REJECTS_FILE}")
+        raise
+    shutil.rmtree(output.parts)
+    files.write_atomically(
+        os.path.join(aside, DECLARATION_FILE), _declaration_text(plan_)
+    )
+    files.write_atomically(
+        os.path.join(aside, SCHEMA_FILE), schema.to_text(plan_.declaration)
+    )
+    return results
+
+
+def run(directory: str, plan_: Plan, console: Console) -> Manifest:
+    """Writes the dataset, or reuses it where it is of the same files and settings.
+
+    Raises:
+      UserError: Too many rows were rejected or the data cannot be read (BAD_DATA), or
+        the directory is in use (LOCKED).
+    """
+    started = time.monotonic()
+    sources = {
+        "files": [
+            {
+                "path": path,
+                "bytes": os.path.getsize(path),
+                "sha256": files.digest_file(path),
+            }
+            for path in plan_.paths
+        ]
+    }
+    configuration = {
+        "declaration": declarations.dump(plan_.declaration),
+        "shard_mb": plan_.settings.shard_mb,
+    }
+    wanted = manifests.fingerprint(_STAGE, sources, configuration)
+    with files.locked(directory):
+        finished = manifests.read(directory)
+        if finished and finished.fingerprint == wanted:
+            _check_rejects(
+                finished.results, plan_.settings, os.path.join(directory, REJECTS_FILE)
+            )
+            console.progress(f"preprocess: reused, {directory} is up to date")
+            return finished
+        console.progress(f"preprocess: {len(plan_.paths)} file(s) into {directory}")
+        with files.staged_directory(directory) as aside:
+            results = _run_job(plan_, directory, aside, console)
+            return manifests.write(
+                aside, _STAGE, sources, configuration, results, started
+            )
