@@ -12,6 +12,9 @@ VENV_LOCK := .venv-lock
 ENVIRONMENT := tools/python.sh tools/environment.py $(if $(PYTHON),'--python=$(PYTHON)')
 CENSUS := $(VENV)/bin/python -m pipeline run --flagfile=examples/census/census.flags
 
+# Outside a git checkout ruff doesn't heed .gitignore.
+RUFF_OPTIONS := --config='extend-exclude=[".venv*"]'
+
 # Hashes, so that an environment gets the very files that were tested. The project's
 # metadata is read anew, for uv keeps it without a look at the variable that chooses
 # the TensorFlow release. Pins stay unless they must move; to move them all:
@@ -59,12 +62,12 @@ test-tf215: environment-tf215 ## Run all tests under TensorFlow 2.15.1
 	$(call RUN_TESTS,$(VENV_TF215))
 
 lint: environment ## Check the style
-	@$(VENV)/bin/ruff check .
-	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/ruff check $(RUFF_OPTIONS) .
+	@$(VENV)/bin/ruff format $(RUFF_OPTIONS) --check .
 
 format: environment ## Correct the style where a tool can
-	@$(VENV)/bin/ruff check --fix-only .
-	@$(VENV)/bin/ruff format .
+	@$(VENV)/bin/ruff check $(RUFF_OPTIONS) --fix-only .
+	@$(VENV)/bin/ruff format $(RUFF_OPTIONS) .
 
 # An environment of its own: a broken lock file must not keep one from making a new one.
 lock: ## Write the lock files anew from setup.py and requirements*.in
