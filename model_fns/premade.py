@@ -17,13 +17,15 @@ def _premade(
     optimizers = tf_keras.optimizers.legacy
     arguments = {
         "linear_feature_columns": wide,
-        "linear_optimizer": optimizers.Ftrl(
+        # Callables: an optimizer instance fails over replicas and, on a remote
+        # cluster, leaves the global step where it was.
+        "linear_optimizer": lambda: optimizers.Ftrl(
             settings.wide_learning_rate,
             l1_regularization_strength=settings.wide_l1,
             l2_regularization_strength=settings.wide_l2,
         ),
         "dnn_feature_columns": deep,
-        "dnn_optimizer": optimizers.Adam(settings.learning_rate),
+        "dnn_optimizer": lambda: optimizers.Adam(settings.learning_rate),
         "dnn_hidden_units": list(settings.hidden_units),
         "dnn_dropout": settings.dropout or None,
         "batch_norm": settings.batch_norm,
