@@ -63,6 +63,9 @@ def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
         f"            {results['rows_read']:,} rows read = {written} written"
         f" + {results['rows_rejected']:,} rejected"
     )
+    if results["missing_values"]:
+        missing = ", ".join(f"{c} {n:,}" for c, n in results["missing_values"].items())
+        call.console.result(f"            missing values: {missing}")
     if plan.inferred:
         call.console.result(
             "            features were inferred; edit a copy of"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import os
 import shutil
@@ -12,10 +13,16 @@ from pipeline import declaration as declarations
 from pipeline import environment, files, inputs
 from pipeline import manifest as manifests
 from pipeline.console import Console
-from pipeline.dataset import DECLARATION_FILE, REJECTS_FILE, SCHEMA_FILE
+from pipeline.dataset import (
+    DECLARATION_FILE,
+    REJECTS_FILE,
+    SCHEMA_FILE,
+    STATISTICS_FILE,
+)
 from pipeline.flags.data import DataFlags
 from pipeline.manifest import Manifest
 from pipeline.preprocess import infer
+from pipeline.preprocess.summaries import DatasetSummary
 from pipeline.types import Declaration, ExitCode, UserError
 
 _STAGE = "preprocess"
@@ -99,6 +106,18 @@ def _declaration_text(plan_: Plan) -> str:
     return declarations.dump(plan_.declaration, comment)
 
 
+def _missing_values(aside: str) -> dict[str, int]:
+    """Returns how many rows of all splits lack a value, by column that has such."""
+    summary = DatasetSummary.from_json(
+        files.read_json(os.path.join(aside, STATISTICS_FILE))
+    )
+    missing: collections.Counter[str] = collections.Counter()
+    for columns in summary.splits.values():
+        for name, column in columns.items():
+            missing[name] += column.missing
+    return {name: count for name, count in missing.items() if count}
+
+
 def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
     """Fills `aside` with a whole dataset but for its manifest; returns the results."""
     # Beam takes seconds to import; a reused dataset needs none of it.
@@ -135,6 +154,7 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
         "rows_rejected": sum(output.rejected.values()),
         "rejected_by_column": dict(output.rejected),
         "first_reason": dict(output.first_reason),
+        "missing_values": _missing_values(aside),
         "declaration_inferred": plan_.inferred,
         "shards": by_split,
     }
