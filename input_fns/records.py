@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from input_fns import parsing
 from pipeline.compat import tf
-from pipeline.types import Column, Declaration
+from pipeline.types import Column, Declaration, Label
 
 InputFn = Callable[[], "tf.data.Dataset"]
 
@@ -15,6 +15,7 @@ _READ_BUFFER_BYTES = 1 << 20
 # Shards read side by side; a run of rows from each keeps the file reads long.
 _CYCLE_LENGTH = 4
 _BLOCK_LENGTH = 64
+_MAX_CLASSES_SHOWN = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,12 +68,38 @@ def _labelled(declaration: Declaration) -> Callable:
             return features
         value = features.pop(label.column)
         if label.classes is None:
-            value = tf.cast(value, tf.float32)
-        elif value.dtype != tf.string:
+            return features, tf.cast(value, tf.float32)
+        if value.dtype != tf.string:
             value = tf.strings.as_string(value)
-        return features, value
+        return features, _checked(value, label)
 
     return parse
+
+
+def _fingerprint(text: tf.Tensor) -> tf.Tensor:
+    return tf.strings.to_hash_bucket_fast(text, 2**63 - 1)
+
+
+def _checked(value: tf.Tensor, label: Label) -> tf.Tensor:
+    """Returns the labels, or fails and shows those that are not among the classes.
+
+    An Estimator's head would fail as well, but would show their class id, -1.
+    """
+    # Sorted hashes, since comparing with each class is slow where there are many.
+    classes = tf.sort(_fingerprint(tf.constant(label.classes)))
+    wanted = _fingerprint(value)
+    place = tf.minimum(tf.searchsorted(classes, wanted), len(label.classes) - 1)
+    known = tf.equal(tf.gather(classes, place), wanted)
+    check = tf.debugging.Assert(
+        tf.reduce_all(known),
+        [
+            f"label {label.column}: not one of the classes"
+            f" {', '.join(label.classes[:_MAX_CLASSES_SHOWN])}:",
+            tf.boolean_mask(value, tf.logical_not(known)),
+        ],
+    )
+    with tf.control_dependencies([check]):
+        return tf.identity(value)
 
 
 def _read(files: tf.Tensor) -> tf.data.Dataset:

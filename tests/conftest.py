@@ -1,0 +1,1 @@
+"""Lets pytest put this folder on the path, so that tests can import its helpers."""
