@@ -34,7 +34,7 @@ from pipeline.preprocess import (
     splits,
     typed,
 )
-from pipeline.preprocess.csv_pieces import Reject
+from pipeline.preprocess.rejects import Reject
 from pipeline.preprocess.shards import ShardInfo, ShardWriter
 from pipeline.preprocess.statistics import DatasetStatistics
 from pipeline.types import ColumnType, Declaration, ExitCode, UserError, Vocabulary

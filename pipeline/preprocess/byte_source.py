@@ -17,9 +17,9 @@ _UTF8_BOM = b"\xef\xbb\xbf"
 _BZ2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
 LINE_END = re.compile(rb"\r\n|\n|\r")
 
-_NOT_CSV = {
+_NO_TEXT = {
     b"PK\x03\x04": "a zip archive or spreadsheet; unpack it or save it as CSV",
-    b"PAR1": "a Parquet file; convert it to CSV",
+    b"PAR1": "a Parquet file; read it with --input_format=parquet",
     b"\xfd7zX": "compressed with xz; use gzip, bz2 or zstd",
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
     b"\xfe\xff": "UTF-16 text; save it as UTF-8",
@@ -35,21 +35,35 @@ class ByteSource:
 
     Args:
       path: A local file.
+      start: First byte to read of a plain file. Only from 0 on is a file looked at
+        for compression and a byte order mark.
+      end: Byte before which to stop; None for the end of the file.
+
+    Attributes:
+      path: The file.
+      format: "plain", or its compression.
+      offset: Place in the file of the first byte that is read.
 
     Raises:
       UserError: The file cannot be opened or is plainly no text file.
     """
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, start: int = 0, end: int | None = None):
         self.path = path
-        self._format = "plain"
+        self.format = "plain"
+        self.offset = start
+        self._left = None if end is None else end - start
         try:
             self._file = open(path, "rb")  # noqa: SIM115 - closed by close()
         except OSError as error:
             raise self._unreadable(error) from error
         try:
-            self._stream = self._decompressed()
-            self._held = self._start()
+            self._stream, self._held = self._file, b""
+            if start:
+                self._file.seek(start)
+            else:
+                self._stream = self._decompressed()
+                self._held = self._start()
         except BaseException:
             self._file.close()
             raise
@@ -85,13 +99,13 @@ class ByteSource:
         except OSError as error:
             raise self._unreadable(error) from error
         if magic.startswith(b"\x1f\x8b"):
-            self._format = "gzip"
+            self.format = "gzip"
             return gzip.GzipFile(fileobj=self._file)
         if _BZ2.match(magic):
-            self._format = "bz2"
+            self.format = "bz2"
             return bz2.BZ2File(self._file)
         if magic.startswith(b"\x28\xb5\x2f\xfd"):
-            self._format = "zstd"
+            self.format = "zstd"
             return pa.CompressedInputStream(pa.PythonFile(self._file, "r"), "zstd")
         return self._file
 
@@ -100,21 +114,28 @@ class ByteSource:
         start = b""
         while len(start) < 4 and (more := self._read(4 - len(start))):
             start += more
-        for magic, what in _NOT_CSV.items():
+        for magic, what in _NO_TEXT.items():
             if start.startswith(magic):
-                raise UserError(f"{self.path} is not CSV: it is {what}")
+                raise UserError(f"{self.path} is no text file: it is {what}")
+        if start.startswith(_UTF8_BOM):
+            self.offset = len(_UTF8_BOM)
         return start.removeprefix(_UTF8_BOM)
 
     def _read(self, size: int) -> bytes:
+        if self._left is not None:
+            size = min(size, self._left)
         try:
-            return self._stream.read(size)
+            data = self._stream.read(size)
         except (EOFError, zlib.error, OSError) as error:
-            if self._format == "plain":
+            if self.format == "plain":
                 raise self._unreadable(error) from error
             raise UserError(
-                f"{self.path}: the {self._format} data is cut off or damaged ({error})",
+                f"{self.path}: the {self.format} data is cut off or damaged ({error})",
                 ExitCode.BAD_DATA,
             ) from error
+        if self._left is not None:
+            self._left -= len(data)
+        return data
 
     def _unreadable(self, error: Exception) -> UserError:
         reason = getattr(error, "strerror", None) or str(error)

@@ -9,31 +9,12 @@ import numpy as np
 
 from pipeline.preprocess.byte_source import LINE_END, ByteSource, skip_line
 from pipeline.preprocess.record_ends import Records, count_lines, find_records
+from pipeline.preprocess.rejects import Reject
 
 MAX_RECORD_BYTES = 64 << 20
 """Longest record that is read; a longer one is rejected."""
 
 _MAX_REJECT_BYTES = 64 << 10
-
-
-@dataclasses.dataclass(frozen=True)
-class Reject:
-    """A record that is not used, and why.
-
-    Attributes:
-      path: File.
-      line: Physical line on which the record begins, the first line being 1.
-      column: The column at fault; None when the record as a whole is broken.
-      reason: What is wrong, as it is shown to the user.
-      text: The record's bytes without its line end. Of a record that is broken
-        off (quote never closed, too long) its first line, its first 64 KiB at most.
-    """
-
-    path: str
-    line: int
-    column: str | None
-    reason: str
-    text: bytes
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,9 +40,10 @@ def cut_pieces(
     delimiter: str,
     chunk_bytes: int,
     max_record_bytes: int,
+    first_line: int = 1,
 ) -> Iterator[Piece]:
     """Cuts a file into pieces of whole records."""
-    rest, line, final = b"", 1, False
+    rest, line, final = b"", first_line, False
     while not final:
         # As much again as is held makes the cost of a long record linear.
         chunk = source.read(max(chunk_bytes, len(rest)))

@@ -8,8 +8,8 @@ Broken records (ragged, a quote never closed, too long) come beside the rows as
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -17,47 +17,15 @@ import pyarrow as pa
 import pyarrow.csv
 
 from pipeline.preprocess.byte_source import ByteSource
-from pipeline.preprocess.csv_pieces import (
-    MAX_RECORD_BYTES,
-    Piece,
-    Reject,
-    cut_pieces,
-)
+from pipeline.preprocess.csv_pieces import MAX_RECORD_BYTES, Piece, cut_pieces
 from pipeline.preprocess.record_ends import count_fields
+from pipeline.preprocess.rejects import Reject
+from pipeline.preprocess.sources.base import WHOLE, FilePiece, LineTexts, RawBatch
 from pipeline.types import UserError
 
 _MAX_CHUNK_BYTES = 1 << 30
 _HEADER_CHUNK_BYTES = 64 << 10
 _BOM = b"\xef\xbb\xbf"
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class RawBatch:
-    """Some consecutive records of a file.
-
-    Attributes:
-      path: File.
-      table: The asked columns of the good rows, all binary, no nulls.
-      lines: int64, the physical line on which each row begins (first line is 1).
-      rejects: Structurally bad records among them, in file order.
-      rows_read: Number of rows and rejects; blank lines do not count.
-      chunk: The text that was parsed.
-      starts: Offset in `chunk` of each row.
-      ends: Offset in `chunk` behind each row, its line end not counted.
-    """
-
-    path: str
-    table: pa.RecordBatch
-    lines: np.ndarray
-    rejects: tuple[Reject, ...]
-    rows_read: int
-    chunk: bytes
-    starts: np.ndarray
-    ends: np.ndarray
-
-    def text(self, row: int) -> bytes:
-        """The row as it stands in the file, without its line end."""
-        return self.chunk[self.starts[row] : self.ends[row]]
 
 
 def read_header(path: str, *, delimiter: str = ",") -> tuple[str, ...]:
@@ -73,15 +41,23 @@ def read_header(path: str, *, delimiter: str = ",") -> tuple[str, ...]:
         return _take_header(path, pieces, delimiter)[0]
 
 
+def check_readable(path: str) -> None:
+    """Raises UserError if the file cannot be opened or is plainly no text file."""
+    with ByteSource(path):
+        pass
+
+
 def read_batches(
     path: str,
     columns: Sequence[str],
     *,
     delimiter: str = ",",
+    names: Sequence[str] | None = None,
+    piece: FilePiece = WHOLE,
     chunk_bytes: int = 4 << 20,
     max_record_bytes: int = MAX_RECORD_BYTES,
 ) -> Iterator[RawBatch]:
-    """Reads the rows of a file with a header, about `chunk_bytes` at a time.
+    """Reads the rows of a file, about `chunk_bytes` at a time.
 
     After a quote that is never closed, or a record that is too long, the record's
     first line is rejected and reading goes on with the next line.
@@ -90,6 +66,8 @@ def read_batches(
       path: A plain, gzip, bz2 or zstd file.
       columns: Names of the wanted columns, at least one.
       delimiter: One ASCII character.
+      names: The names of all columns, for a file whose first record is a row.
+      piece: The part to read.
       chunk_bytes: Decompressed bytes a batch, more where a record needs them.
       max_record_bytes: Longest record that is read.
 
@@ -100,9 +78,16 @@ def read_batches(
     _check_delimiter(delimiter)
     if not columns or not 0 < chunk_bytes <= _MAX_CHUNK_BYTES:
         raise ValueError("needs at least one column and a chunk of at most 1 GiB")
-    with ByteSource(path) as source:
-        pieces = cut_pieces(source, delimiter, chunk_bytes, max_record_bytes)
-        names, first = _take_header(path, pieces, delimiter)
+    has_header = names is None and not piece.start
+    if names is None and piece.start:
+        names = read_header(path, delimiter=delimiter)
+    with ByteSource(path, piece.start, piece.end) as source:
+        texts = cut_pieces(
+            source, delimiter, chunk_bytes, max_record_bytes, piece.first
+        )
+        if has_header:
+            names, first = _take_header(path, texts, delimiter)
+            texts = itertools.chain([first], texts)
         absent = [name for name in columns if name not in names]
         if absent:
             raise UserError(
@@ -110,9 +95,8 @@ def read_batches(
                 f"its columns are {', '.join(names)}"
             )
         parser = _Parser(path, names, tuple(columns), delimiter)
-        yield from parser.batches(first)
-        for piece in pieces:
-            yield from parser.batches(piece)
+        for text in texts:
+            yield from parser.batches(text)
 
 
 def _check_delimiter(delimiter: str) -> None:
@@ -186,9 +170,7 @@ class _Parser:
             piece.lines,
             piece.rejects,
             rows_read,
-            piece.data,
-            piece.starts,
-            piece.ends,
+            LineTexts(piece.data, piece.starts, piece.ends),
         )
 
     def _parse(self, data: bytes, rows: int) -> pa.RecordBatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -116,3 +117,10 @@ def _parse_float(text: bytes) -> float | str:
     if not np.isfinite(number):
         return "is too large for a 32-bit float"
     return number
+
+
+def numbers_among(texts: Sequence[str], kind: ColumnType) -> tuple[int | float, ...]:
+    """Returns the values of those texts that are numbers of the kind."""
+    parse_one = _parse_int if kind is ColumnType.INT else _parse_float
+    values = [parse_one(text.strip().encode()) for text in texts]
+    return tuple(value for value in values if not isinstance(value, str))

@@ -1,10 +1,31 @@
-"""Rejected rows as JSON lines: nothing of a row is lost."""
+"""Rejected rows, and how they are kept: nothing of a row is lost."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
-from pipeline.preprocess.csv_pieces import Reject
+
+@dataclasses.dataclass(frozen=True)
+class Reject:
+    """A row that is not used, and why.
+
+    Attributes:
+      path: File.
+      line: Physical line on which the row begins, or its number in a file without
+        lines; both from 1.
+      column: The column at fault; None when the row as a whole is broken.
+      reason: What is wrong, as it is shown to the user.
+      text: The row's bytes without its line end; JSON of its values where the file
+        is no text. Of a text row that is broken off (quote never closed, too long)
+        its first line, its first 64 KiB at most.
+    """
+
+    path: str
+    line: int
+    column: str | None
+    reason: str
+    text: bytes
 
 
 def to_json(reject: Reject) -> str:

@@ -1,4 +1,4 @@
-"""Raw bytes to checked values of the declared types."""
+"""Raw values, text or typed, to checked values of the declared types."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.preprocess.csv_pieces import Reject
-from pipeline.preprocess.csv_source import RawBatch
+from pipeline.preprocess import typed_values
 from pipeline.preprocess.number_text import Failures, parse, trim
+from pipeline.preprocess.rejects import Reject
+from pipeline.preprocess.sources.base import RawBatch
 from pipeline.types import Column, ColumnType, Label
 
 _MAX_SHOWN = 60
@@ -26,7 +27,8 @@ class TypedBatch:
       table: The declared columns in order: int64, float32 or binary; null means
         missing and occurs only in columns with a default.
       path: File.
-      lines: int64, the physical line on which each row begins (first line is 1).
+      lines: int64, the physical line on which each row begins, or its number in a
+        file without lines (both from 1).
     """
 
     table: pa.RecordBatch
@@ -40,7 +42,7 @@ def convert(
     """Converts rows to the declared types.
 
     Args:
-      raw: Rows as bytes, with at least the declared columns.
+      raw: Rows with at least the declared columns.
       columns: The declared columns.
       label: The label, one of the columns. A row without it is rejected, even
         where the column has a default.
@@ -72,17 +74,17 @@ def convert(
 
 
 def _convert_column(
-    values: pa.BinaryArray, column: Column, label: Label | None
+    values: pa.Array, column: Column, label: Label | None
 ) -> tuple[pa.Array, Failures]:
     """Returns the typed values and, by row, the whole reason of each failure."""
-    texts = trim(values)
-    missing = is_missing(texts, column.missing)
-    present = pc.if_else(missing, None, texts)
-    failures = {}
+    values = typed_values.plain(values)
     if column.type is ColumnType.STRING:
-        array = pc.if_else(missing, None, values)
+        values = typed_values.as_text(values)
+    if pa.types.is_binary(values.type):
+        array, texts, missing, failures = _from_text(values, column)
     else:
-        array, failures = parse(present, column.type)
+        array, missing, failures = typed_values.to_numbers(values, column)
+        texts = None
     failures = {
         row: f"column {column.name}: {_show(values, row)} {reason}"
         for row, reason in failures.items()
@@ -94,7 +96,7 @@ def _convert_column(
                 f"(found {_show(values, row)})"
             )
     if label is not None and label.classes is not None:
-        array, allowed = _match_classes(present, array, column, label.classes)
+        array, allowed = _match_classes(texts, array, column, label.classes)
         for row in np.flatnonzero(~allowed).tolist():
             failures.setdefault(
                 row,
@@ -104,6 +106,19 @@ def _convert_column(
     return array, failures
 
 
+def _from_text(
+    values: pa.BinaryArray, column: Column
+) -> tuple[pa.Array, pa.StringArray, pa.BooleanArray, Failures]:
+    """Returns typed values, trimmed texts, what is missing, and failures by row."""
+    texts = trim(values)
+    missing = is_missing(texts, column.missing)
+    present = pc.if_else(missing, None, texts)
+    if column.type is ColumnType.STRING:
+        return pc.if_else(missing, None, values), present, missing, {}
+    array, failures = parse(present, column.type)
+    return array, present, missing, failures
+
+
 def is_missing(texts: pa.StringArray, markers: Sequence[str]) -> pa.BooleanArray:
     """Whether each trimmed text is empty or one of the markers."""
     encoded = [marker.encode().strip() for marker in {"", *markers}]
@@ -111,7 +126,10 @@ def is_missing(texts: pa.StringArray, markers: Sequence[str]) -> pa.BooleanArray
 
 
 def _match_classes(
-    texts: pa.StringArray, array: pa.Array, column: Column, classes: Sequence[str]
+    texts: pa.StringArray | None,
+    array: pa.Array,
+    column: Column,
+    classes: Sequence[str],
 ) -> tuple[pa.Array, np.ndarray]:
     """Returns the labels, strings trimmed, and whether each is a class."""
     if column.type is ColumnType.STRING:
@@ -124,9 +142,12 @@ def _match_classes(
     return array, pc.is_in(compared, value_set=allowed).to_numpy(zero_copy_only=False)
 
 
-def _show(values: pa.BinaryArray, row: int) -> str:
+def _show(values: pa.Array, row: int) -> str:
     """A value as it stands in the file, fit for one line of an error."""
-    text = values[row].as_py().decode(errors="backslashreplace")
+    value = values[row].as_py()
+    if not isinstance(value, bytes):
+        return "null" if value is None else str(value)
+    text = value.decode(errors="backslashreplace")
     if len(text) > _MAX_SHOWN:
         return repr(text[:_MAX_SHOWN]) + "..."
     return repr(text)

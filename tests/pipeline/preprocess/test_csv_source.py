@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.preprocess.csv_source import Reject, read_batches, read_header
+from pipeline.preprocess.csv_source import read_batches, read_header
+from pipeline.preprocess.rejects import Reject
 from pipeline.types import ExitCode, UserError
 
 CENSUS = str(pathlib.Path(__file__).parents[3] / "examples/census/adult.csv.gz")

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.preprocess import number_text
-from pipeline.preprocess.csv_source import RawBatch, read_batches, read_header
+from pipeline.preprocess.csv_source import read_batches, read_header
+from pipeline.preprocess.sources.base import LineTexts, RawBatch
 from pipeline.preprocess.typed import convert
 from pipeline.types import Column, ColumnType, Label
 
@@ -31,9 +32,7 @@ def raw_batch(**columns):
         lines=np.arange(2, 2 + len(rows)),
         rejects=(),
         rows_read=len(rows),
-        chunk=b"\n".join(rows),
-        starts=starts[:-1],
-        ends=starts[1:] - 1,
+        texts=LineTexts(b"\n".join(rows), starts[:-1], starts[1:] - 1),
     )
 
 
@@ -239,9 +238,7 @@ def test_sliced_batch():
         raw.lines[1:3],
         (),
         2,
-        raw.chunk,
-        raw.starts[1:3],
-        raw.ends[1:3],
+        LineTexts(raw.texts.chunk, raw.texts.starts[1:3], raw.texts.ends[1:3]),
     )
     typed, rejects = convert(sliced, [Column("i", INT)])
     assert typed.table.column(0).to_pylist() == [5, 6]
