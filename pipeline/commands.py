@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from export import versions
 from model_fns import registry
-from pipeline import environment, files, model_dir, predict, show, training_checks
+from pipeline import environment, model_dir, predict, show, training_checks
 from pipeline.console import Console
 from pipeline.dataset import open_dataset
 from pipeline.flags.data import DataFlags
@@ -17,6 +17,7 @@ from pipeline.flags.serving import ServingFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.manifest import Manifest
 from pipeline.preprocess import stage as preprocess_stage
+from pipeline.preprocess.sources import registry as sources_registry
 from pipeline.types import UserError
 
 # Stages import TensorFlow or Beam, which takes seconds. So a command first checks
@@ -66,6 +67,11 @@ def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
     if results["missing_values"]:
         missing = ", ".join(f"{c} {n:,}" for c, n in results["missing_values"].items())
         call.console.result(f"            missing values: {missing}")
+    for loss in results["lost"]:
+        call.console.result(
+            f"            left out: {loss['path']} from record {loss['record']:,} on:"
+            f" {loss['reason']}"
+        )
     if plan.inferred:
         call.console.result(
             "            features were inferred; edit a copy of"
@@ -168,20 +174,22 @@ def run_all(call: Invocation) -> None:
 
 def run_predict(call: Invocation) -> None:
     if not call.data.input:
-        raise UserError("--input is needed: the CSV files to predict")
+        raise UserError("--input is needed: the files to predict")
     if not call.serving.output:
         raise UserError("--output is needed: the file to write, e.g. out.jsonl")
-    paths = files.expand_patterns("input", call.data.input)
+    sources = sources_registry.open_inputs(call.data)
     output = os.path.expanduser(call.serving.output.strip())
     if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
         raise UserError(f"--output: there is no directory for {output}")
     version = versions.find(call.paths.export, call.serving.version)
-    result = predict.run(paths, version, output, call.console)
+    result = predict.run(sources, version, output, call.console)
     call.console.result(f"predictions: {result.output}, {result.rows:,} rows")
     if result.rejected:
         call.console.result(
             f"             {result.rejected:,} rows could not be read: {result.rejects}"
         )
+    for loss in result.losses:
+        call.console.result(f"             left out: {loss.path}: {loss.reason}")
 
 
 def run_show(call: Invocation) -> None:
@@ -245,7 +253,7 @@ COMMANDS: Mapping[str, Command] = {
         "export --work_dir=work/census",
     ),
     "predict": Command(
-        "predictions of an exported model for CSV files",
+        "predictions of an exported model for raw files",
         ("paths", "data", "training", "serving", "general"),
         run_predict,
         "predict --work_dir=work/census --input=new.csv --output=out.jsonl",

@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 
-from pipeline.preprocess import csv_source
+from pipeline.preprocess import typed_values
+from pipeline.preprocess.sources.base import Source
 from pipeline.types import Column, UserError
 
+_log = logging.getLogger(__name__)
 
-def check_columns(paths: Sequence[str], columns: Iterable[Column], source: str) -> None:
-    """Checks that each file has all columns.
+
+def check_columns(
+    sources: Sequence[Source], columns: Iterable[Column], source: str
+) -> None:
+    """Checks that each file has all columns, of types that can be used.
+
+    Where rows name their own columns (JSON lines, TFRecord), only the first rows are
+    looked at: a required column must occur in some file; another may be rare.
 
     Args:
-      paths: CSV files with a header.
+      sources: The raw files.
       columns: The wanted columns.
       source: What asks for them, for the message.
 
     Raises:
-      UserError: A file lacks one, or has no header that can be read.
+      UserError: A file lacks one, has one of a type that cannot be used, or cannot be
+        read.
     """
+    columns = tuple(columns)
     wanted = [column.name for column in columns]
-    for path in paths:
-        names = csv_source.read_header(path)
-        absent = [name for name in wanted if name not in names]
+    open_headers = []
+    for file in sources:
+        header = file.header()
+        if not header.complete:
+            open_headers.append((file.path, header.names))
+            continue
+        absent = [name for name in wanted if name not in header.names]
         if absent:
             raise UserError(
-                f"--input: {path} has no column {', '.join(absent)}, which {source}"
-                f" declares; it has {', '.join(names)}"
+                f"--input: {file.path} has no column {', '.join(absent)}, which"
+                f" {source} declares; it has {', '.join(header.names)}"
             )
+        for name in wanted:
+            if name in header.types:
+                typed_values.check_type(file.path, name, header.types[name])
+    seen = {name: None for _, names in open_headers for name in names}
+    if not seen:
+        return
+    absent = [c.name for c in columns if c.name not in seen and c.required]
+    if absent:
+        raise UserError(
+            f"--input: the first rows of {open_headers[0][0]} have no column"
+            f" {', '.join(absent)}, which {source} declares as required; they have"
+            f" {', '.join(seen)}"
+        )
+    for name in (c.name for c in columns if c.name not in seen):
+        _log.warning("column %s occurs in none of the first rows", name)

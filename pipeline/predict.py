@@ -13,8 +13,9 @@ from export.versions import DECLARATION_FILE
 from pipeline import declaration as declarations
 from pipeline import environment, inputs
 from pipeline.console import Console, Progress
-from pipeline.preprocess import csv_source, example_encoder, typed
+from pipeline.preprocess import example_encoder, typed
 from pipeline.preprocess import rejects as rejects_text
+from pipeline.preprocess.sources.base import WHOLE, Loss, Source
 from pipeline.types import Column, Declaration
 
 
@@ -28,6 +29,7 @@ class PredictResult:
       rejects: File of the rows that could not be read; None where there were none.
       rejected: Their number.
       version: Directory of the SavedModel used.
+      losses: Damaged files whose rest was left out.
     """
 
     output: str
@@ -35,6 +37,7 @@ class PredictResult:
     rejects: str | None
     rejected: int
     version: str
+    losses: tuple[Loss, ...] = ()
 
 
 def _plain(value: Any) -> Any:
@@ -74,19 +77,19 @@ def _written_aside(path: str) -> Iterator[Any]:
 
 
 def run(
-    input_files: Sequence[str],
+    sources: Sequence[Source],
     version_dir: str,
     output: str,
     console: Console,
 ) -> PredictResult:
-    """Predicts every row of CSV files.
+    """Predicts every row of raw files.
 
     Rows are checked as preprocess checks them; the label may be absent. Rows that
     cannot be read go to OUTPUT.rejects.jsonl with file, line and reason.
     """
     declaration = declarations.load(os.path.join(version_dir, DECLARATION_FILE))
     columns: tuple[Column, ...] = declaration.input_columns
-    inputs.check_columns(input_files, columns, version_dir)
+    inputs.check_columns(sources, columns, version_dir)
     console.progress(f"predict: loading {version_dir}")
     environment.load_tensorflow(console.verbosity)
     from pipeline.compat import tf
@@ -94,10 +97,13 @@ def run(
     serve = tf.saved_model.load(version_dir).signatures["serving_default"]
     rejects_path = f"{output}.rejects.jsonl"
     rows = rejected = 0
+    losses: list[Loss] = []
     progress = Progress(console, "predict", "rows")
     with _written_aside(output) as out, _written_aside(rejects_path) as bad:
-        for path in input_files:
-            for raw in csv_source.read_batches(path, [c.name for c in columns]):
+        for source in sources:
+            for raw in source.read(WHOLE, [c.name for c in columns], columns):
+                if raw.loss is not None:
+                    losses.append(raw.loss)
                 batch, rejects = typed.convert(raw, columns, None)
                 for reject in (*raw.rejects, *rejects):
                     bad.write(rejects_text.to_json(reject) + "\n")
@@ -109,7 +115,7 @@ def run(
                 for line, answer in zip(
                     batch.lines, _answers(outputs, declaration), strict=True
                 ):
-                    place = {"file": path, "line": int(line)}
+                    place = {"file": raw.path, "line": int(line)}
                     out.write(json.dumps({**place, **answer}) + "\n")
                 rows += len(serialized)
                 progress.update(rows)
@@ -117,5 +123,10 @@ def run(
     if not rejected:
         os.remove(rejects_path)
     return PredictResult(
-        output, rows, rejects_path if rejected else None, rejected, version_dir
+        output,
+        rows,
+        rejects_path if rejected else None,
+        rejected,
+        version_dir,
+        tuple(losses),
     )

@@ -65,6 +65,8 @@ def _dataset(directory: str, manifest: Manifest) -> Iterator[str]:
     for split, rows in results["rows_written"].items():
         shards = results["shards"][split]
         yield f"  {split}: {rows:,} rows in {len(shards)} shard(s)"
+    for loss in results.get("lost", ()):
+        yield f"  left out {loss['path']} from record {loss['record']:,} on"
     for column, count in results["rejected_by_column"].items():
         where = f"column {column}" if column else "broken rows"
         yield f"  rejected {count:,} for {where}: {results['first_reason'][column]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import math
 
 from absl import flags
@@ -19,6 +20,12 @@ class DataFlags:
       max_reject_fraction: Share of rows that may be rejected, in [0, 1].
       shard_mb: Size at which a record shard is closed, in MiB.
       beam_options: Further options for Beam's runner, as one line.
+      input_format: Format of the files, or "auto".
+      delimiter: What separates fields, where it is neither comma nor tab; one
+        character.
+      columns: Column names of delimited files that have no line with them.
+      run_date: YYYY-MM-DD, for {date} in `input`.
+      skip_bad_records: Whether the rest of a damaged TFRecord file is left out.
     """
 
     input: str | None
@@ -27,14 +34,55 @@ class DataFlags:
     max_reject_fraction: float
     shard_mb: int
     beam_options: tuple[str, ...]
+    input_format: str = "auto"
+    delimiter: str | None = None
+    columns: tuple[str, ...] = ()
+    run_date: str | None = None
+    skip_bad_records: bool = False
 
 
 def define(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "input",
         None,
-        "Raw data: CSV files (plain, gzip, bz2 or zstd) with a header; a path, a"
-        " pattern in quotes, or a comma-separated list.",
+        "Raw data: CSV, TSV or JSON lines (plain, gzip, bz2 or zstd), Parquet or"
+        " TFRecord files: a path, a pattern in quotes, or a comma-separated list."
+        " {date} or e.g. {date:%Y%m%d} in it stands for --run_date. tfds:NAME or"
+        " tfds:DIR is a prepared TensorFlow Dataset.",
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
+        "input_format",
+        "auto",
+        ["auto", "csv", "tsv", "jsonl", "parquet", "tfrecord"],
+        "Format of the raw files; auto tells it for each file by its content and name.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "delimiter",
+        None,
+        "The character between the fields of a CSV file that has no commas, e.g."
+        " --delimiter=';'; \\t is a tab.",
+        flag_values=values,
+    )
+    flags.DEFINE_list(
+        "columns",
+        [],
+        "Names of all columns, in order, of CSV or TSV files whose first line is a"
+        " row, e.g. --columns=age,income.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "run_date",
+        None,
+        "Date that {date} in --input stands for, as YYYY-MM-DD.",
+        flag_values=values,
+    )
+    flags.DEFINE_bool(
+        "skip_bad_records",
+        False,
+        "Use a damaged TFRecord file up to its first damaged record, and report what"
+        " was left out; without it, damage is an error.",
         flag_values=values,
     )
     flags.DEFINE_string(
@@ -77,6 +125,39 @@ def define(values: flags.FlagValues) -> None:
     flags.register_validator(
         "max_reject_fraction", math.isfinite, "must be a number", flag_values=values
     )
+    flags.register_validator(
+        "delimiter",
+        lambda text: text is None or _is_delimiter(_delimiter(text)),
+        "must be one ASCII character, neither a quote nor a line end",
+        flag_values=values,
+    )
+    flags.register_validator(
+        "columns",
+        lambda names: all(names) and len(set(names)) == len(names),
+        "must be different names, none of them empty",
+        flag_values=values,
+    )
+    flags.register_validator(
+        "run_date",
+        lambda text: text is None or _is_date(text),
+        "must be a date as YYYY-MM-DD",
+        flag_values=values,
+    )
+
+
+def _delimiter(text: str) -> str:
+    return "\t" if text == "\\t" else text
+
+
+def _is_delimiter(text: str) -> bool:
+    return len(text) == 1 and text.isascii() and text not in '"\r\n'
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def read(values: flags.FlagValues) -> DataFlags:
@@ -87,4 +168,9 @@ def read(values: flags.FlagValues) -> DataFlags:
         max_reject_fraction=values.max_reject_fraction,
         shard_mb=values.shard_mb,
         beam_options=tuple(values.beam_option),
+        input_format=values.input_format,
+        delimiter=values.delimiter and _delimiter(values.delimiter),
+        columns=tuple(name.strip() for name in values.columns),
+        run_date=values.run_date,
+        skip_bad_records=values.skip_bad_records,
     )

@@ -28,7 +28,6 @@ from pipeline.dataset import STATISTICS_FILE
 from pipeline.preprocess import (
     constants,
     constants_files,
-    csv_source,
     example_encoder,
     rejects,
     splits,
@@ -36,14 +35,24 @@ from pipeline.preprocess import (
 )
 from pipeline.preprocess.rejects import Reject
 from pipeline.preprocess.shards import ShardInfo, ShardWriter
+from pipeline.preprocess.sources import planning
+from pipeline.preprocess.sources.base import FilePiece, Loss, RawBatch, Source
 from pipeline.preprocess.statistics import DatasetStatistics
-from pipeline.types import ColumnType, Declaration, ExitCode, UserError, Vocabulary
+from pipeline.types import (
+    Column,
+    ColumnType,
+    Declaration,
+    ExitCode,
+    UserError,
+    Vocabulary,
+)
 
 # Beam's DirectRunner would first look for another engine in the network.
 _DEFAULT_RUNNER = "FnApiRunner"
 _PARTS = ".parts"
 _FAILURES = "failures"
 _REJECTS = "rejects"
+_LOSSES = "losses"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,18 +60,21 @@ class JobSettings:
     """What a run of the pipeline needs.
 
     Attributes:
-      paths: The raw files, in order.
+      sources: The raw files, in order.
       declaration: The features.
       directory: Where everything is written; it exists and is empty.
       shard_bytes: Size at which a shard is closed.
       beam_options: Options of Beam, e.g. `--direct_num_workers=2`.
+      piece_bytes: Size of the pieces into which large files are cut, for several
+        workers; None chooses it, and leaves files whole for one worker.
     """
 
-    paths: tuple[str, ...]
+    sources: tuple[Source, ...]
     declaration: Declaration
     directory: str
     shard_bytes: int
     beam_options: tuple[str, ...] = ()
+    piece_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +89,7 @@ class JobOutput:
       first_reason: The first reason given for each such column.
       rows_read: Records read; blank lines do not count.
       parts: Directory of working files, to be removed by the caller.
+      losses: Damaged files whose rest was left out, in the order of the files.
     """
 
     shards: tuple[ShardInfo, ...]
@@ -85,21 +98,26 @@ class JobOutput:
     first_reason: Mapping[str, str]
     rows_read: int
     parts: str
+    losses: tuple[Loss, ...] = ()
+
+
+Place = tuple[int, int]
+"""Where rows stand in the input: number of the file, number of the piece in it."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Raw:
-    """A batch as it was read, and the place of its file in the input."""
+    """A batch as it was read, and its place in the input."""
 
-    file_index: int
-    batch: csv_source.RawBatch
+    place: Place
+    batch: RawBatch
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Rows:
     """Checked rows of one split."""
 
-    file_index: int
+    place: Place
     split: str
     table: pa.RecordBatch
 
@@ -108,7 +126,7 @@ class _Rows:
 class _Rejected:
     """Rejected rows of a batch."""
 
-    file_index: int
+    place: Place
     rejects: tuple[Reject, ...]
 
 
@@ -123,6 +141,11 @@ def _failure(error: Exception) -> TaggedOutput:
     )
 
 
+def _order_key(place: Place) -> str:
+    """Sorts like the places themselves."""
+    return "{:08d}-{:08d}".format(*place)
+
+
 def _global(value: Any) -> WindowedValue:
     """Wraps what a DoFn yields when its bundle ends."""
     window = GlobalWindow()
@@ -130,23 +153,27 @@ def _global(value: Any) -> WindowedValue:
 
 
 class _Read(beam.DoFn):
-    """(index, path) of a file to its raw batches."""
+    """Pieces of files to their raw batches."""
 
-    def __init__(self, columns: Sequence[str], console: Console):
+    def __init__(self, columns: Sequence[Column], console: Console):
         self._columns = tuple(columns)
+        self._names = tuple(column.name for column in columns)
         self._console = console
 
     def setup(self):
         self._progress = Progress(self._console, "preprocess", "rows")
         self._rows = 0
 
-    def process(self, element: tuple[int, str]) -> Iterator[_Raw]:
-        index, path = element
+    def process(self, element: tuple[int, Source, FilePiece]) -> Iterator[_Raw]:
+        index, source, piece = element
         try:
-            for batch in csv_source.read_batches(path, self._columns):
+            for batch in source.read(piece, self._names, self._columns):
                 self._rows += batch.rows_read
                 self._progress.update(self._rows)
-                yield _Raw(index, batch)
+                if batch.loss is not None:
+                    loss = dataclasses.asdict(batch.loss)
+                    yield TaggedOutput(_LOSSES, (index, loss))
+                yield _Raw((index, piece.index), batch)
         except Exception as error:
             yield _failure(error)
 
@@ -170,76 +197,77 @@ class _Check(beam.DoFn):
             rejected = (*element.batch.rejects, *rejected)
             if rejected:
                 in_order = tuple(sorted(rejected, key=lambda reject: reject.line))
-                yield TaggedOutput(_REJECTS, _Rejected(element.file_index, in_order))
+                yield TaggedOutput(_REJECTS, _Rejected(element.place, in_order))
             numbers = splits.assign(batch.table, declaration.split)
             for number, split in enumerate(declaration.split.fractions):
                 rows = batch.table.filter(pa.array(numbers == number))
                 if rows.num_rows:
-                    yield _Rows(element.file_index, split, rows)
+                    yield _Rows(element.place, split, rows)
         except Exception as error:
             yield _failure(error)
 
 
 class _WriteShards(beam.DoFn):
-    """Rows to shards; the rows of one file and split stay in order."""
+    """Rows to shards; the rows of one piece and split stay in order."""
 
     def __init__(self, directory: str, shard_bytes: int):
         self._directory = directory
         self._shard_bytes = shard_bytes
 
     def start_bundle(self):
-        self._writers: dict[tuple[int, str], ShardWriter] = {}
+        self._writers: dict[tuple[Place, str], ShardWriter] = {}
 
     def process(self, element: _Rows) -> Iterator[ShardInfo]:
         try:
-            place = (element.file_index, element.split)
-            if place not in self._writers:
-                yield from self._close_others(element.file_index)
-                self._writers[place] = ShardWriter(
+            key = (element.place, element.split)
+            if key not in self._writers:
+                yield from self._close_others(element.place)
+                self._writers[key] = ShardWriter(
                     self._directory,
                     element.split,
-                    f"{element.file_index:08d}",
+                    _order_key(element.place),
                     self._shard_bytes,
                 )
-            self._writers[place].write(example_encoder.encode(element.table))
+            self._writers[key].write(example_encoder.encode(element.table))
         except Exception as error:
             yield _failure(error)
 
-    def _close_others(self, file_index: int) -> Iterator[ShardInfo]:
-        # Files come one after the other, so those before are done.
-        for place in [p for p in self._writers if p[0] != file_index]:
-            yield from self._writers.pop(place).close()
+    def _close_others(self, place: Place | None) -> Iterator[ShardInfo]:
+        # Pieces come one after the other, so those before are done.
+        for key in [key for key in self._writers if key[0] != place]:
+            yield from self._writers.pop(key).close()
 
     def finish_bundle(self):
-        for shard in self._close_others(-1):
+        for shard in self._close_others(None):
             yield _global(shard)
 
 
 class _WriteRejects(beam.DoFn):
-    """Rejected rows to JSON-lines files, one for each source file."""
+    """Rejected rows to JSON-lines files, one for each piece of a source file."""
 
     def __init__(self, directory: str):
         self._directory = directory
 
     def start_bundle(self):
-        self._counts: dict[int, collections.Counter[str]] = {}
-        self._reasons: dict[str, str] = {}
+        self._counts: dict[Place, collections.Counter[str]] = {}
+        self._reasons: dict[Place, dict[str, str]] = {}
 
     def process(self, element: _Rejected) -> None:
-        index = element.file_index
-        counts = self._counts.setdefault(index, collections.Counter())
-        with open(self._path(index), "a", encoding="utf-8") as f:
+        place = element.place
+        counts = self._counts.setdefault(place, collections.Counter())
+        reasons = self._reasons.setdefault(place, {})
+        with open(self._path(place), "a", encoding="utf-8") as f:
             for reject in element.rejects:
                 f.write(rejects.to_json(reject) + "\n")
                 counts[reject.column or ""] += 1
-                self._reasons.setdefault(reject.column or "", reject.reason)
+                reasons.setdefault(reject.column or "", reject.reason)
 
-    def _path(self, file_index: int) -> str:
-        return os.path.join(self._directory, f"rejects-{file_index:08d}.jsonl")
+    def _path(self, place: Place) -> str:
+        return os.path.join(self._directory, f"rejects-{_order_key(place)}.jsonl")
 
     def finish_bundle(self):
-        for index, counts in self._counts.items():
-            yield _global((self._path(index), dict(counts), dict(self._reasons)))
+        for place, counts in self._counts.items():
+            yield _global((self._path(place), dict(counts), self._reasons[place]))
 
 
 class _CombineStatistics(beam.CombineFn):
@@ -315,14 +343,15 @@ def _to_file(values: beam.PCollection, name: str, parts: str) -> None:
 
 def _build(pipeline: beam.Pipeline, settings: JobSettings, parts: str, console) -> None:
     declaration = settings.declaration
-    raw = (
-        pipeline
-        | "Files" >> beam.Create(list(enumerate(settings.paths)))
-        | "Read"
-        >> beam.ParDo(_Read(tuple(declaration.columns), console)).with_outputs(
-            _FAILURES, main="rows"
-        )
+    pieces = pipeline | "Pieces" >> beam.Create(
+        planning.pieces(settings.sources, settings.beam_options, settings.piece_bytes)
     )
+    if planning.workers(settings.beam_options) != 1:
+        # Without it one worker would get all pieces.
+        pieces |= "Distribute" >> beam.Reshuffle()
+    raw = pieces | "Read" >> beam.ParDo(
+        _Read(tuple(declaration.columns.values()), console)
+    ).with_outputs(_FAILURES, _LOSSES, main="rows")
     checked = raw.rows | "Check" >> beam.ParDo(_Check(declaration)).with_outputs(
         _FAILURES, _REJECTS, main="rows"
     )
@@ -355,6 +384,7 @@ def _build(pipeline: beam.Pipeline, settings: JobSettings, parts: str, console) 
         ("rejects", rejected),
         ("failures", failures),
         ("rows_read", rows_read),
+        ("losses", raw[_LOSSES]),
     ):
         _to_file(values, name, parts)
 
@@ -389,7 +419,7 @@ def run(settings: JobSettings, console: Console) -> JobOutput:
     rejected: collections.Counter[str] = collections.Counter()
     first_reason: dict[str, str] = {}
     reject_files = read("rejects")
-    for _, counts, reasons in sorted(reject_files):
+    for _, counts, reasons in sorted(reject_files, key=lambda item: item[0]):
         rejected.update(counts)
         first_reason = {**reasons, **first_reason}
     return JobOutput(
@@ -399,4 +429,7 @@ def run(settings: JobSettings, console: Console) -> JobOutput:
         first_reason=first_reason,
         rows_read=sum(read("rows_read")),
         parts=parts,
+        losses=tuple(
+            Loss(**loss) for _, loss in sorted(read("losses"), key=lambda item: item[0])
+        ),
     )

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pipeline.declaration.reader import DEFAULT_FRACTIONS
-from pipeline.preprocess.csv_source import RawBatch, read_batches, read_header
+from pipeline.preprocess import typed_values
 from pipeline.preprocess.infer_column import Facts, ValueTable, infer_column
+from pipeline.preprocess.sources.base import WHOLE, RawBatch, Source
 from pipeline.types import (
     Bucketized,
     ColumnType,
@@ -42,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 def infer_declaration(
-    paths: Sequence[str], *, label: str | None, max_rows: int = 1_000_000
+    sources: Sequence[Source], *, label: str | None, max_rows: int = 1_000_000
 ) -> Declaration:
     """Infers columns, label and features from the first rows of the files.
 
@@ -53,7 +54,8 @@ def infer_declaration(
     not fit the declaration there is rejected later.
 
     Args:
-      paths: CSV files with the same column names.
+      sources: Files with the same column names. Columns of types that cannot be used,
+        such as times and lists, are left out.
       label: The column to predict; None for none.
       max_rows: Number of rows to look at, over all files.
 
@@ -61,13 +63,13 @@ def infer_declaration(
       UserError: A file cannot be read, the files differ in their column names or
         hold no rows, `label` is unknown or of no use, or there is no feature.
     """
-    names = _common_header(paths)
+    names = _common_header(sources)
     if label is not None and label not in names:
         raise UserError(
             f"--label={label}: there is no such column; the columns are "
             f"{', '.join(names)}"
         )
-    tables = _scan(paths, names, label, max_rows)
+    tables = _scan(sources, names, label, max_rows)
     facts = {
         name: infer_column(name, tables.pop(name), is_label=name == label)
         for name in names
@@ -76,7 +78,7 @@ def infer_declaration(
     features = _infer_features([f for name, f in facts.items() if name != label])
     if not features:
         raise UserError(
-            f"no column of {paths[0]} can serve as a feature: all are constant or "
+            f"no column of {sources[0].path} can serve as a feature: all are constant or "
             "identifiers; declare what to use with --features"
         )
     return Declaration(
@@ -87,36 +89,47 @@ def infer_declaration(
     )
 
 
-def _common_header(paths: Sequence[str]) -> tuple[str, ...]:
-    if not paths:
+def _common_header(sources: Sequence[Source]) -> tuple[str, ...]:
+    """Returns the usable columns, which files with complete headers must all have."""
+    if not sources:
         raise UserError("there is no file to infer the columns from")
-    names = read_header(paths[0])
-    for path in paths[1:]:
-        other = read_header(path)
-        differing = sorted(set(names) ^ set(other))
-        if differing:
+    headers = {source.path: source.header() for source in sources}
+    names = tuple(dict.fromkeys(n for h in headers.values() for n in h.names))
+    for path, header in headers.items():
+        absent = set(names) - set(header.names)
+        if header.complete and absent:
+            other = next(p for p, h in headers.items() if absent & set(h.names))
+            differing = sorted(set(header.names) ^ set(headers[other].names))
             raise UserError(
-                f"{path} and {paths[0]} differ in their columns: only one of them has "
+                f"{path} and {other} differ in their columns: only one of them has "
                 f"{', '.join(differing)}"
             )
-    return names
+    unusable = {
+        name: kind
+        for header in headers.values()
+        for name, kind in header.types.items()
+        if not typed_values.is_usable(kind)
+    }
+    for name, kind in unusable.items():
+        _log.warning("column %s is left out: its type is %s", name, kind)
+    return tuple(name for name in names if name not in unusable)
 
 
 def _scan(
-    paths: Sequence[str], names: Sequence[str], label: str | None, max_rows: int
+    sources: Sequence[Source], names: Sequence[str], label: str | None, max_rows: int
 ) -> dict[str, ValueTable]:
     """Counts the values of each column over the first rows."""
     tables = {name: ValueTable(None if name == label else _LONGEST) for name in names}
     rows = 0
     trouble = ""
-    for batch in _batches(paths, names):
+    for batch in _batches(sources, names):
         if batch.rejects and not trouble:
             reject = batch.rejects[0]
             trouble = f"; line {reject.line} of {reject.path} {reject.reason}"
         table = batch.table.slice(0, max_rows - rows)
         rows += table.num_rows
         for name in names:
-            tables[name].add(table.column(name))
+            tables[name].add(typed_values.as_text(table.column(name)))
         if rows >= max_rows:
             break
     if not rows:
@@ -124,9 +137,9 @@ def _scan(
     return tables
 
 
-def _batches(paths: Sequence[str], names: Sequence[str]) -> Iterable[RawBatch]:
-    for path in paths:
-        yield from read_batches(path, names)
+def _batches(sources: Sequence[Source], names: Sequence[str]) -> Iterable[RawBatch]:
+    for source in sources:
+        yield from source.read(WHOLE, names)
 
 
 def _infer_label(facts: Facts) -> Label:

@@ -22,6 +22,8 @@ from pipeline.dataset import (
 from pipeline.flags.data import DataFlags
 from pipeline.manifest import Manifest
 from pipeline.preprocess import infer
+from pipeline.preprocess.sources import registry
+from pipeline.preprocess.sources.base import Source
 from pipeline.preprocess.summaries import DatasetSummary
 from pipeline.types import Declaration, ExitCode, UserError
 
@@ -34,16 +36,20 @@ class Plan:
     """What preprocess will do; everything in it has been checked.
 
     Attributes:
-      paths: The raw files, sorted.
+      sources: The raw files, in the order of their paths.
       declaration: As given, or inferred from the data.
       inferred: Whether it was inferred.
       settings: The flags.
     """
 
-    paths: tuple[str, ...]
+    sources: tuple[Source, ...]
     declaration: Declaration
     inferred: bool
     settings: DataFlags
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(source.path for source in self.sources)
 
 
 def plan(settings: DataFlags) -> Plan:
@@ -53,13 +59,11 @@ def plan(settings: DataFlags) -> Plan:
       UserError: A flag, a file or the declaration is wrong.
     """
     if not settings.input:
-        raise UserError(
-            "--input is needed: the raw CSV files, e.g. --input='data/*.csv'"
-        )
-    paths = files.expand_patterns("input", settings.input)
+        raise UserError("--input is needed: the raw files, e.g. --input='data/*.csv'")
+    sources = registry.open_inputs(settings)
     if settings.features is None:
-        declaration = infer.infer_declaration(paths, label=settings.label)
-        return Plan(paths, declaration, True, settings)
+        declaration = infer.infer_declaration(sources, label=settings.label)
+        return Plan(sources, declaration, True, settings)
     if settings.label is not None:
         raise UserError(
             "--label is for an inferred declaration; with --features the label stands"
@@ -69,8 +73,8 @@ def plan(settings: DataFlags) -> Plan:
     if not os.path.isfile(features):
         raise UserError(f"--features: there is no file {features}")
     declaration = declarations.load(features)
-    inputs.check_columns(paths, declaration.columns.values(), features)
-    return Plan(paths, declaration, False, settings)
+    inputs.check_columns(sources, declaration.columns.values(), features)
+    return Plan(sources, declaration, False, settings)
 
 
 def _check_rejects(results: dict, settings: DataFlags, rejects: str) -> None:
@@ -126,7 +130,7 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
 
     output = beam_job.run(
         beam_job.JobSettings(
-            paths=plan_.paths,
+            sources=plan_.sources,
             declaration=plan_.declaration,
             directory=aside,
             shard_bytes=plan_.settings.shard_mb * _MIB,
@@ -155,6 +159,7 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
         "rejected_by_column": dict(output.rejected),
         "first_reason": dict(output.first_reason),
         "missing_values": _missing_values(aside),
+        "lost": [dataclasses.asdict(loss) for loss in output.losses],
         "declaration_inferred": plan_.inferred,
         "shards": by_split,
     }
@@ -200,6 +205,12 @@ def run(directory: str, plan_: Plan, console: Console) -> Manifest:
     configuration = {
         "declaration": declarations.dump(plan_.declaration),
         "shard_mb": plan_.settings.shard_mb,
+        "reading": {
+            "input_format": plan_.settings.input_format,
+            "delimiter": plan_.settings.delimiter,
+            "columns": plan_.settings.columns,
+            "skip_bad_records": plan_.settings.skip_bad_records,
+        },
     }
     wanted = manifests.fingerprint(_STAGE, sources, configuration)
     with files.locked(directory):

@@ -8,6 +8,7 @@ import pytest
 from pipeline import declaration as declarations
 from pipeline.preprocess.csv_source import read_batches
 from pipeline.preprocess.infer import infer_declaration
+from pipeline.preprocess.sources.delimited import DelimitedSource
 from pipeline.preprocess.typed import convert
 from pipeline.types import (
     Bucketized,
@@ -36,7 +37,9 @@ def infer(tmp_path):
         rows = [columns, *zip(*columns.values(), strict=True)]
         path = tmp_path / "data.csv"
         path.write_text("".join(",".join(row) + "\n" for row in rows))
-        return infer_declaration([str(path)], label=label, max_rows=max_rows)
+        return infer_declaration(
+            [DelimitedSource(str(path))], label=label, max_rows=max_rows
+        )
 
     return infer_columns
 
@@ -128,7 +131,7 @@ class TestLabel:
         path = tmp_path / "data.csv"
         path.write_bytes(b"x,y\n1,\xff\n2,a\n")
         with pytest.raises(UserError, match="--label=y: a label is not UTF-8"):
-            infer_declaration([str(path)], label="y")
+            infer_declaration([DelimitedSource(str(path))], label="y")
 
 
 class TestFeatures:
@@ -218,7 +221,7 @@ class TestFeatures:
         path = tmp_path / "data.csv"
         path.write_text("x,y\n1,0\n1,1\n")
         with pytest.raises(UserError, match="can serve as a feature"):
-            infer_declaration([str(path)], label="y")
+            infer_declaration([DelimitedSource(str(path))], label="y")
 
 
 class TestFiles:
@@ -231,7 +234,9 @@ class TestFiles:
 
     def test_all_are_read(self, tmp_path):
         paths = self.write(tmp_path, "a,b\n1,2\n", "b,a\n0.5,7\n")
-        columns = infer_declaration(paths, label=None).columns
+        columns = infer_declaration(
+            [DelimitedSource(p) for p in paths], label=None
+        ).columns
         assert [(c.name, c.type) for c in columns.values()] == [
             ("a", INT),
             ("b", FLOAT),
@@ -240,21 +245,23 @@ class TestFiles:
     def test_different_columns(self, tmp_path):
         paths = self.write(tmp_path, "a,b\n1,2\n", "a,c\n1,2\n")
         with pytest.raises(UserError, match="differ in their columns: .* has b, c"):
-            infer_declaration(paths, label=None)
+            infer_declaration([DelimitedSource(p) for p in paths], label=None)
 
     def test_no_rows(self, tmp_path):
         with pytest.raises(UserError, match="no rows"):
-            infer_declaration(self.write(tmp_path, "a,b\n"), label=None)
+            infer_declaration(
+                [DelimitedSource(p) for p in self.write(tmp_path, "a,b\n")], label=None
+            )
         paths = self.write(tmp_path, "a,b\n1;2\n")
         with pytest.raises(UserError, match="line 2 of .* has 1 field, expected 2"):
-            infer_declaration(paths, label=None)
+            infer_declaration([DelimitedSource(p) for p in paths], label=None)
         with pytest.raises(UserError, match="no file"):
             infer_declaration([], label=None)
 
 
 @pytest.fixture(scope="module")
 def census():
-    return infer_declaration([CENSUS], label="income")
+    return infer_declaration([DelimitedSource(CENSUS)], label="income")
 
 
 class TestCensus:
@@ -288,4 +295,4 @@ class TestCensus:
         text = gzip.decompress(pathlib.Path(CENSUS).read_bytes())
         twin = tmp_path / "twin.csv"
         twin.write_bytes(b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"))
-        assert infer_declaration([str(twin)], label="income") == census
+        assert infer_declaration([DelimitedSource(str(twin))], label="income") == census
