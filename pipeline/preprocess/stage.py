@@ -208,7 +208,7 @@ def run(directory: str, plan_: Plan, console: Console) -> Manifest:
         "reading": {
             "input_format": plan_.settings.input_format,
             "delimiter": plan_.settings.delimiter,
-            "columns": plan_.settings.columns,
+            "columns": list(plan_.settings.columns),
             "skip_bad_records": plan_.settings.skip_bad_records,
         },
     }

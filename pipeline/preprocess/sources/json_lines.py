@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 
 from pipeline.preprocess import number_text
@@ -141,7 +142,12 @@ def _parse_fast(block: _Block, schema: pa.Schema) -> pa.RecordBatch | None:
         return None
     if table.num_rows != len(block.starts):
         return None
-    return table.select(schema.names).combine_chunks().to_batches()[0]
+    batch = table.select(schema.names).combine_chunks().to_batches()[0]
+    # Of what is too large for a float, the text has to be shown.
+    floats = (c for c in batch.columns if pa.types.is_floating(c.type))
+    if any(pc.any(pc.is_inf(column)).as_py() for column in floats):
+        return None
+    return batch
 
 
 def _text(value: Any, kind: ColumnType | None) -> bytes | None:

@@ -30,7 +30,6 @@ _HEADER_RECORDS = 1000
 _HEADER_BYTES = 4 << 20
 _BATCH_BYTES = 4 << 20
 _MAX_BATCH_ROWS = 4096
-_BUFFER_BYTES = 8 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -117,7 +116,7 @@ class TFRecordSource:
         from pipeline.compat import tf
 
         compression = "GZIP" if record_framing.is_gzip(self.path) else ""
-        records = tf.data.TFRecordDataset(self.path, compression, _BUFFER_BYTES)
+        records = tf.data.TFRecordDataset(self.path, compression)
         count = size = 0
         try:
             for batch in records.batch(self._batch_rows()).as_numpy_iterator():
