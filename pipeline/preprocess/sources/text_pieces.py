@@ -62,6 +62,7 @@ def plan_records(path: str, delimiter: str, piece_bytes: int) -> tuple[FilePiece
         if source.format != "plain":
             return (WHOLE,)
         offset, line, rest, final = source.offset, 1, b"", False
+        has_record = False
         while not final:
             chunk = source.read(max(min(piece_bytes, _CHUNK_BYTES), len(rest)))
             final = not chunk
@@ -75,9 +76,11 @@ def plan_records(path: str, delimiter: str, piece_bytes: int) -> tuple[FilePiece
             else:
                 consumed = rest.rfind(b"\n") + 1
                 lines = count_lines(rest[:consumed])
+            # The first piece must hold the column names, which blank lines may precede.
+            has_record = has_record or bool(rest[:consumed].strip(b"\r\n"))
             offset, line, rest = offset + consumed, line + lines, rest[consumed:]
             if len(rest) > MAX_RECORD_BYTES or (final and rest):
                 return (WHOLE,)
-            if not final:
+            if has_record and not final:
                 cuts.add(offset, line)
     return cuts.pieces()
