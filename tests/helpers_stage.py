@@ -1,0 +1,52 @@
+"""Runs of the preprocess stage, and what is in the dataset afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pipeline import dataset as datasets
+from pipeline.compat import tf
+from pipeline.console import Console
+from pipeline.flags.data import DataFlags
+from pipeline.preprocess import stage
+
+
+def data_flags(value: str | Path, features: str | Path | None = None, **changes):
+    values = {
+        "input": str(value),
+        "features": str(features) if features else None,
+        "label": None,
+        "max_reject_fraction": 0.01,
+        "shard_mb": 64,
+        "beam_options": (),
+    }
+    return DataFlags(**{**values, **changes})
+
+
+def preprocess(directory: Path, value, features=None, **changes):
+    """Runs the stage; returns its manifest."""
+    settings = data_flags(value, features, **changes)
+    return stage.run(str(directory), stage.plan(settings), Console(-1))
+
+
+def records(directory: Path) -> dict[str, list[bytes]]:
+    """Returns the serialized Examples of each split, in order."""
+    found = {}
+    for split, shards in datasets.open_dataset(str(directory)).splits.items():
+        data = tf.data.TFRecordDataset(list(shards.files))
+        found[split] = list(data.as_numpy_iterator())
+    return found
+
+
+def values(record: bytes) -> dict[str, Any]:
+    """Returns the value of each feature of a serialized Example."""
+    found = {}
+    for name, feature in tf.train.Example.FromString(record).features.feature.items():
+        (found[name],) = getattr(feature, feature.WhichOneof("kind")).value
+    return found
+
+
+def all_values(directory: Path) -> list[dict[str, Any]]:
+    """Returns the rows of all splits, in no certain order."""
+    return [values(r) for split in records(directory).values() for r in split]
