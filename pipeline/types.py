@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import itertools
 import math
+import struct
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Union
 
@@ -41,7 +42,8 @@ class UserError(Exception):
     """
 
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.USER_ERROR):
-        super().__init__(" ".join(message.split()))
+        lines = (line.strip() for line in message.splitlines())
+        super().__init__(" ".join(filter(None, lines)))
         self.exit_code = exit_code
 
 
@@ -54,6 +56,15 @@ class ColumnType(enum.Enum):
 
 
 Default = Union[int, float, str]
+
+
+def _fits_float32(value: int | float) -> bool:
+    """Whether it is a finite number, and still one when rounded to 32 bits."""
+    try:
+        struct.pack("<f", value)
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +97,7 @@ class Column:
             self.default, allowed
         )
         if bad_type or (
-            isinstance(self.default, float) and not math.isfinite(self.default)
+            self.type is ColumnType.FLOAT and not _fits_float32(self.default)
         ):
             raise ValueError(
                 f"default {self.default!r} is not a valid {self.type.value}"

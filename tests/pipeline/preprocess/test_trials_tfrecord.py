@@ -90,7 +90,6 @@ class TestTfr1:
             f"--input={tmp_path}/data/train*",
             f"--features={features}",
             f"--dataset_dir={tmp_path / 'd'}",
-            "--verbosity=-1",
         ]
         assert app.main(command) == ExitCode.BAD_DATA
         assert "train-3.tfrecord: record 100, at byte" in capsys.readouterr().err
