@@ -21,6 +21,7 @@ from pipeline.preprocess.sources.base import (
 from pipeline.types import Column, ExitCode, UserError
 
 _BATCH_ROWS = 16_384
+_MAGIC = b"PAR1"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,8 +64,11 @@ def _opened(path: str) -> Iterator[pq.ParquetFile]:
         code = ExitCode.BAD_DATA if damaged else ExitCode.USER_ERROR
         raise UserError(f"{path} cannot be read: {reason}", code) from error
     except pa.ArrowInvalid as error:
+        with open(path, "rb") as raw:
+            if raw.read(4) != _MAGIC:
+                raise UserError(f"{path} is no Parquet file") from error
         raise UserError(
-            f"{path} is no Parquet file or is damaged: {error}", ExitCode.BAD_DATA
+            f"{path} is cut off or damaged: {error}", ExitCode.BAD_DATA
         ) from error
 
 
