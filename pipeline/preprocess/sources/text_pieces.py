@@ -10,6 +10,11 @@ from pipeline.preprocess.sources.base import WHOLE, FilePiece
 _CHUNK_BYTES = 4 << 20
 
 
+def _chunk_bytes(piece_bytes: int) -> int:
+    # A piece begins where a chunk ends, so chunks are small beside pieces.
+    return max(1, min(piece_bytes // 8, _CHUNK_BYTES))
+
+
 class _Cuts:
     """Collects the places where pieces begin."""
 
@@ -22,7 +27,9 @@ class _Cuts:
         if offset - self._starts[-1][0] >= self._piece_bytes:
             self._starts.append((offset, line))
 
-    def pieces(self) -> tuple[FilePiece, ...]:
+    def pieces(self, file_end: int) -> tuple[FilePiece, ...]:
+        if self._starts[-1][0] == file_end and len(self._starts) > 1:
+            self._starts.pop()
         ends = [start for start, _ in self._starts[1:]] + [None]
         return tuple(
             FilePiece(index, start, end, line)
@@ -42,13 +49,13 @@ def plan_lines(path: str, piece_bytes: int) -> tuple[FilePiece, ...]:
         if source.format != "plain":
             return (WHOLE,)
         offset, line = source.offset, 1
-        while chunk := source.read(min(piece_bytes, _CHUNK_BYTES)):
+        while chunk := source.read(_chunk_bytes(piece_bytes)):
             end = chunk.rfind(b"\n") + 1
             lines = chunk.count(b"\n")
             if end:
                 cuts.add(offset + end, line + lines)
             offset, line = offset + len(chunk), line + lines
-    return cuts.pieces()
+    return cuts.pieces(offset)
 
 
 def plan_records(path: str, delimiter: str, piece_bytes: int) -> tuple[FilePiece, ...]:
@@ -64,7 +71,7 @@ def plan_records(path: str, delimiter: str, piece_bytes: int) -> tuple[FilePiece
         offset, line, rest, final = source.offset, 1, b"", False
         has_record = False
         while not final:
-            chunk = source.read(max(min(piece_bytes, _CHUNK_BYTES), len(rest)))
+            chunk = source.read(max(_chunk_bytes(piece_bytes), len(rest)))
             final = not chunk
             rest += chunk
             if final or b'"' in rest:
@@ -83,4 +90,4 @@ def plan_records(path: str, delimiter: str, piece_bytes: int) -> tuple[FilePiece
                 return (WHOLE,)
             if has_record and not final:
                 cuts.add(offset, line)
-    return cuts.pieces()
+    return cuts.pieces(offset)

@@ -39,8 +39,9 @@ features:
 """
 
 
-def table(count: int):
-    words = ["red", "green", None, "blue, dark", 'with "quotes"', "two\nlines"]
+def table(count: int, more: str = ""):
+    words = ["red" + more, "green" + more, None, "blue, dark" + more, '"quotes"' + more]
+    words.append("two\nlines" + more)
     return {
         "n": (ColumnType.INT, list(range(count))),
         "x": (ColumnType.FLOAT, [i / 4 if i % 7 else None for i in range(count)]),
@@ -185,7 +186,7 @@ def test_ways_to_start(tmp_path, features, how):
 
 @pytest.mark.slow
 def test_two_workers_and_pieces_give_the_same_order(tmp_path, features):
-    path = WRITERS["csv"](tmp_path / "data.csv", table(400_000))
+    path = WRITERS["csv"](tmp_path / "data.csv", table(50_000, "x" * 200))
     assert path.stat().st_size > 8 << 20
     settings = {"max_reject_fraction": 0.1}
     preprocess(tmp_path / "one", path, features, **settings)
