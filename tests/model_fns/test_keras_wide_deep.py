@@ -38,8 +38,8 @@ def test_rows_of_weight_zero_do_not_count(tmp_path):
     models.check_weight_of_zero_removes_rows(keras_wide_deep, SETTINGS, tmp_path)
 
 
-def test_same_seed_same_metrics_with_dropout(tmp_path):
-    models.check_same_seed_same_metrics(keras_wide_deep, DROPOUT, tmp_path)
+def test_same_seed_same_model_with_dropout(tmp_path):
+    models.check_same_seed_same_model(keras_wide_deep, DROPOUT, tmp_path)
 
 
 def test_resumed_training_with_dropout_equals_uninterrupted(tmp_path):

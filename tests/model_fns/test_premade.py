@@ -39,8 +39,8 @@ def test_rows_of_weight_zero_do_not_count(tmp_path):
     models.check_weight_of_zero_removes_rows(premade, SETTINGS, tmp_path)
 
 
-def test_same_seed_same_metrics(tmp_path):
-    models.check_same_seed_same_metrics(premade, SETTINGS, tmp_path)
+def test_same_seed_same_model(tmp_path):
+    models.check_same_seed_same_model(premade, SETTINGS, tmp_path)
 
 
 def test_resumed_training_equals_uninterrupted(tmp_path):
