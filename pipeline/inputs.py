@@ -10,6 +10,12 @@ from pipeline.preprocess.sources.base import Source
 from pipeline.types import Column, UserError
 
 _log = logging.getLogger(__name__)
+_MAX_LISTED = 20
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return ", ".join(names[:_MAX_LISTED]) + more
 
 
 def check_columns(
@@ -33,15 +39,18 @@ def check_columns(
     wanted = [column.name for column in columns]
     open_headers = []
     for file in sources:
-        header = file.header()
+        try:
+            header = file.header()
+        except UserError as error:
+            raise UserError(f"--input: {error}", error.exit_code) from error
         if not header.complete:
             open_headers.append((file.path, header.names))
             continue
         absent = [name for name in wanted if name not in header.names]
         if absent:
             raise UserError(
-                f"--input: {file.path} has no column {', '.join(absent)}, which"
-                f" {source} declares; it has {', '.join(header.names)}"
+                f"--input: {file.path} has no column {_listed(absent)}, which"
+                f" {source} declares; it has {_listed(header.names)}"
             )
         for name in wanted:
             if name in header.types:
@@ -53,8 +62,8 @@ def check_columns(
     if absent:
         raise UserError(
             f"--input: the first rows of {open_headers[0][0]} have no column"
-            f" {', '.join(absent)}, which {source} declares as required; they have"
-            f" {', '.join(seen)}"
+            f" {_listed(absent)}, which {source} declares as required; they have"
+            f" {_listed(tuple(seen))}"
         )
     for name in (c.name for c in columns if c.name not in seen):
         _log.warning("column %s occurs in none of the first rows", name)

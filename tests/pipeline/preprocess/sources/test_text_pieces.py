@@ -117,7 +117,7 @@ def test_pieces_are_planned_for_several_workers_only(path):
     source = DelimitedSource(str(path))
     assert planning.pieces([source], ()) == [(0, source, WHOLE)]
     two = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
-    assert [p.index for _, _, p in planning.pieces([source], two)] == [0, 1]
+    assert [p.index for _, _, p in planning.pieces([source], two)] == [0, 1, 2]
     assert planning.workers(two) == 2
     assert planning.workers(()) == 1
     assert planning.workers(("--direct_num_workers=0",)) >= 1
