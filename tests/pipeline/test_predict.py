@@ -12,13 +12,16 @@ from pathlib import Path
 import helpers_jobs
 import numpy as np
 import pytest
+from helpers_formats import WRITERS
+from helpers_stage import data_flags
 
 from export import saved_model, versions
 from input_fns import records
 from pipeline import declaration as declarations
 from pipeline import estimators, predict
 from pipeline.compat import tf
-from pipeline.types import ExitCode, UserError
+from pipeline.preprocess.sources import registry
+from pipeline.types import ColumnType, ExitCode, UserError
 
 COLOUR = helpers_jobs.COLOUR
 HEADER = [COLOUR, "age", "score", "city", "kind", "tag"]
@@ -53,8 +56,13 @@ def _write(path: Path, lines, header=HEADER) -> str:
     return str(helpers_jobs.write_csv(path, header, lines))
 
 
+def _sources(paths):
+    """Returns the sources of files, in the order of the paths."""
+    return [s for p in paths for s in registry.open_inputs(data_flags(p))]
+
+
 def _predict(paths, version_dir, output) -> tuple[predict.PredictResult, list[dict]]:
-    result = predict.run(paths, version_dir, str(output), helpers_jobs.QUIET)
+    result = predict.run(_sources(paths), version_dir, str(output), helpers_jobs.QUIET)
     assert result.output == str(output)
     lines = Path(output).read_text(encoding="utf-8").splitlines()
     return result, [json.loads(line) for line in lines]
@@ -133,6 +141,23 @@ def test_files_are_taken_in_order_and_may_be_compressed(one_version, tmp_path):
     assert places == [(b, 2), (b, 3), (a, 2), (c, 2), (c, 3)]
     assert result.rows == 5
     assert found[0]["probabilities"] == found[3]["probabilities"]
+
+
+def test_all_formats_have_the_same_answers(one_version, tmp_path):
+    kinds = {int: ColumnType.INT, float: ColumnType.FLOAT, str: ColumnType.STRING}
+    rows = [ROW, _changed(age=1), _changed(city="Bonn")]
+    table = {
+        name: (kinds[type(value)], [row[i] for row in rows])
+        for i, (name, value) in enumerate(zip(HEADER, ROW, strict=True))
+    }
+    paths = [str(write(tmp_path / f"a.{n}", table)) for n, write in WRITERS.items()]
+    result, found = _predict(paths, one_version, tmp_path / "out.jsonl")
+    assert (result.rows, result.rejected) == (3 * len(paths), 0)
+    assert [row["file"] for row in found] == [path for path in paths for _ in rows]
+    for i, row in enumerate(found):
+        assert row["probabilities"] == pytest.approx(
+            found[i % 3]["probabilities"], abs=1e-6
+        )
 
 
 def test_columns_in_any_order_further_ones_and_no_label(one_version, tmp_path):
@@ -267,7 +292,7 @@ def test_no_finite_answer_is_null_and_not_broken_json(
 
 def _error(paths, version_dir, output) -> UserError:
     with pytest.raises(UserError) as caught:
-        predict.run(paths, version_dir, str(output), helpers_jobs.QUIET)
+        predict.run(_sources(paths), version_dir, str(output), helpers_jobs.QUIET)
     assert "\n" not in str(caught.value)
     return caught.value
 
