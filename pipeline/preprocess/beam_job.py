@@ -24,7 +24,6 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from pipeline import files
 from pipeline.console import Console, Progress
-from pipeline.dataset import STATISTICS_FILE
 from pipeline.preprocess import (
     constants,
     constants_files,
@@ -32,6 +31,7 @@ from pipeline.preprocess import (
     example_encoder,
     rejects,
     splits,
+    statistics_files,
     typed,
 )
 from pipeline.preprocess.csv_pieces import Reject
@@ -269,7 +269,7 @@ class _CombineStatistics(beam.CombineFn):
 
 
 class _WriteStatistics(beam.DoFn):
-    """The statistics of everything to files: statistics.json and the constants."""
+    """The statistics of everything to files, and the constants made from them."""
 
     def __init__(self, declaration: Declaration, directory: str):
         self._declaration = declaration
@@ -277,10 +277,7 @@ class _WriteStatistics(beam.DoFn):
 
     def process(self, statistics: DatasetStatistics) -> Iterator[Any]:
         try:
-            files.write_json(
-                os.path.join(self._directory, STATISTICS_FILE),
-                statistics.summary().to_json(),
-            )
+            statistics_files.write(self._directory, statistics)
             if "train" not in statistics:
                 raise UserError(
                     "the train split has no rows, so there is nothing to compute"

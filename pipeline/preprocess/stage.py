@@ -14,6 +14,7 @@ from pipeline import environment, files, inputs
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import (
+    DATASET_FORMAT,
     DECLARATION_FILE,
     REJECTS_FILE,
     SCHEMA_FILE,
@@ -200,6 +201,7 @@ def run(directory: str, plan_: Plan, console: Console) -> Manifest:
     configuration = {
         "declaration": declarations.dump(plan_.declaration),
         "shard_mb": plan_.settings.shard_mb,
+        "format": DATASET_FORMAT,
     }
     wanted = manifests.fingerprint(_STAGE, sources, configuration)
     with files.locked(directory):

@@ -102,7 +102,9 @@ def _all_examples(directory: Path) -> dict[int, tuple[str, tf.train.Example]]:
 
 def test_every_row_is_in_one_split_with_its_values(tmp_path, features):
     rows = _rows(600)
-    manifest = _run(tmp_path / "d", _settings(_write(tmp_path / "a.csv", rows), features))
+    manifest = _run(
+        tmp_path / "d", _settings(_write(tmp_path / "a.csv", rows), features)
+    )
     found = _all_examples(tmp_path / "d")
     assert sorted(found) == list(range(600))
     for x, n, c, y in rows:
@@ -171,9 +173,7 @@ def test_rejects_are_kept_in_full_and_counted(tmp_path, features):
     path = _write(tmp_path / "a.csv", rows)
     with open(path, "a", encoding="utf-8") as f:
         f.write("1,2\n")
-    manifest = _run(
-        tmp_path / "d", _settings(path, features, max_reject_fraction=0.02)
-    )
+    manifest = _run(tmp_path / "d", _settings(path, features, max_reject_fraction=0.02))
     assert manifest.results["rows_rejected"] == 4
     assert manifest.results["rows_read"] == 301
     assert sum(manifest.results["rows_written"].values()) == 297
@@ -196,7 +196,9 @@ def test_too_many_rejects_fail_name_the_column_and_keep_the_rows(tmp_path, featu
     rows = _rows(100)
     for row in rows[:5]:
         row[1] = "many"
-    with pytest.raises(UserError, match="column n: .*max_reject_fraction|most") as caught:
+    with pytest.raises(
+        UserError, match="column n: .*max_reject_fraction|most"
+    ) as caught:
         _run(tmp_path / "d", _settings(_write(tmp_path / "bad.csv", rows), features))
     assert caught.value.exit_code is ExitCode.BAD_DATA
     assert "column n" in str(caught.value)
