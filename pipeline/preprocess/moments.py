@@ -10,6 +10,9 @@ import numpy as np
 # and an exponent of at least -1073.
 UNIT_EXPONENT = -1126
 _LOW_BITS = 26
+_LOW_MASK = (1 << _LOW_BITS) - 1
+# Values of changing exponents are sorted first, so that Python sees few sums.
+_MAX_RUNS = 1000
 # Veltkamp's constant for float64: 2**27 + 1.
 _SPLITTER = 134_217_729.0
 
@@ -67,19 +70,24 @@ class Moments:
 def _exact_sum(values: np.ndarray, counts: np.ndarray) -> int:
     """The sum of values times counts in multiples of 2**UNIT_EXPONENT.
 
-    The halves of the fractions are summed by exponent, where float64 is exact.
+    The halves of the fractions are summed by exponent as int64, which holds them.
     """
+    if not len(values):
+        return 0
     fractions, exponents = np.frexp(values)
+    exponents = exponents.astype(np.int16)
+    if np.count_nonzero(np.diff(exponents)) > _MAX_RUNS:
+        order = np.argsort(exponents, kind="stable")
+        fractions, exponents, counts = fractions[order], exponents[order], counts[order]
     whole = (fractions * 2.0**53).astype(np.int64)
-    shifts = exponents.astype(np.int64) - 53 - UNIT_EXPONENT
-    lowest = int(shifts.min(initial=2**62))
-    high = np.bincount(shifts - lowest, weights=(whole >> _LOW_BITS) * counts)
-    low = np.bincount(
-        shifts - lowest, weights=(whole & ((1 << _LOW_BITS) - 1)) * counts
-    )
+    firsts = np.concatenate([[0], np.flatnonzero(np.diff(exponents)) + 1])
+    high = np.add.reduceat((whole >> _LOW_BITS) * counts, firsts)
+    low = np.add.reduceat((whole & _LOW_MASK) * counts, firsts)
     total = 0
-    for place in np.flatnonzero((high != 0) | (low != 0)).tolist():
-        total += ((int(high[place]) << _LOW_BITS) + int(low[place])) << (lowest + place)
+    for exponent, upper, lower in zip(
+        exponents[firsts].tolist(), high.tolist(), low.tolist(), strict=True
+    ):
+        total += ((upper << _LOW_BITS) + lower) << (exponent - 53 - UNIT_EXPONENT)
     return total
 
 
