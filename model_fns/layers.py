@@ -84,8 +84,7 @@ class CategoryIds(tf_keras.layers.Layer):
         return transforms.crossed_ids(parts, feature.buckets)
 
     def _text(self, feature: Vocabulary | Hashed, raw) -> tf.Tensor:
-        value = raw[feature.column]
-        return value if value.dtype == tf.string else tf.strings.as_string(value)
+        return transforms.category_text(raw[feature.column])
 
     def _cross_part(self, name: str, raw, ids) -> tf.Tensor:
         part = self._declaration.features[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model_fns import feature_columns, hparams, transforms
+from model_fns import feature_columns, hparams
 from pipeline.compat import estimator, tf_keras
 from pipeline.types import Constants, Declaration, Task
 
@@ -29,7 +29,7 @@ def _premade(
         "dnn_hidden_units": list(settings.hidden_units),
         "dnn_dropout": settings.dropout or None,
         "batch_norm": settings.batch_norm,
-        "weight_column": declaration.weight,
+        "weight_column": feature_columns.WEIGHT if declaration.weight else None,
         "config": config,
     }
     label = declaration.label
@@ -48,13 +48,12 @@ def build(
 ) -> estimator.Estimator:
     """Returns the premade Estimator for the declared label.
 
-    Its model_fn is the premade one; in front of it, int columns get a text form for
-    the categorical feature columns (see `transforms.with_category_text`).
+    Its model_fn is the premade one, given `feature_columns.inputs` of the features.
     """
 
     def model_fn(features, labels, mode, config):
         premade = _premade(declaration, constants, settings, config)
-        features = transforms.with_category_text(features, declaration)
-        return premade.model_fn(features, labels, mode, config)
+        inputs = feature_columns.inputs(features, declaration)
+        return premade.model_fn(inputs, labels, mode, config)
 
     return estimator.Estimator(model_fn, config=config)

@@ -6,18 +6,19 @@ to these, so a feature has one meaning.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pipeline.compat import tf
-from pipeline.types import Column, ColumnType, Declaration, Scale, Scaling
+from pipeline.types import Scale, Scaling
 
 
 def scaled(value: tf.Tensor, scale: Scale, scaling: Scaling) -> tf.Tensor:
     """Returns a number scaled as `types.Scale` defines it, float32."""
-    value = tf.cast(value, tf.float32)
+    # What float32 rounds off may be most of the difference between large numbers.
+    value = tf.cast(value, tf.float64)
     if scale is Scale.LOG:
         value = tf.sign(value) * tf.math.log1p(tf.abs(value))
-    return (value - scaling.shift) * scaling.factor
+    return tf.cast((value - scaling.shift) * scaling.factor, tf.float32)
 
 
 def bucket_ids(value: tf.Tensor, boundaries: Sequence[float]) -> tf.Tensor:
@@ -28,26 +29,9 @@ def bucket_ids(value: tf.Tensor, boundaries: Sequence[float]) -> tf.Tensor:
     return tf.cast(buckets, tf.int64)
 
 
-def category_key(column: Column) -> str:
-    """Returns the name under which a column's categories stand as text."""
-    if column.type is ColumnType.STRING:
-        return column.name
-    return f"{column.name}_as_text"
-
-
-def with_category_text(
-    features: Mapping[str, tf.Tensor], declaration: Declaration
-) -> dict[str, tf.Tensor]:
-    """Adds the decimal text of int columns, under `category_key`.
-
-    Feature columns take the int64 value -1 for "missing" and drop it; as text it
-    is a value like any other.
-    """
-    added = dict(features)
-    for column in declaration.input_columns:
-        if column.type is ColumnType.INT:
-            added[category_key(column)] = tf.strings.as_string(features[column.name])
-    return added
+def category_text(value: tf.Tensor) -> tf.Tensor:
+    """Returns the categories of a raw column as text; ints in decimal."""
+    return value if value.dtype == tf.string else tf.strings.as_string(value)
 
 
 def hashed_ids(text: tf.Tensor, buckets: int) -> tf.Tensor:
