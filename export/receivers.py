@@ -21,7 +21,8 @@ class Receiver:
       examples: Placeholder of serialized tf.Examples, string [batch].
       columns: Column name to the tensor [batch] that stands behind the parser;
         feeding these instead of `examples` is the raw-tensor way in.
-      features: Column name to [batch], after the rule for missing values.
+      features: Column name to [batch], after the rules for missing values
+        and for values out of range.
     """
 
     examples: tf.Tensor
@@ -37,4 +38,5 @@ def receiver(columns: Sequence[Column]) -> Receiver:
         name: tf.identity(value, "raw_" + re.sub(r"[^A-Za-z0-9_.-]", "_", name))
         for name, value in parsed.items()
     }
-    return Receiver(examples, named, parsing.apply_missing_rule(named, columns))
+    features = parsing.apply_missing_rule(named, columns)
+    return Receiver(examples, named, parsing.apply_range_rule(features, columns))

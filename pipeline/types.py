@@ -28,6 +28,8 @@ class ExitCode(enum.IntEnum):
     """Another live process is using the directory."""
     VERIFY_FAILED = 5
     """The exported model does not agree with the Estimator."""
+    ANOMALIES = 6
+    """The check command found something over its limit."""
     INTERRUPTED = 130
 
 
@@ -54,6 +56,18 @@ class ColumnType(enum.Enum):
 
 
 Default = Union[int, float, str]
+_LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
+
+
+class OutOfRange(enum.Enum):
+    """What happens to a value outside the column's allowed values."""
+
+    REJECT = "reject"
+    """Its row is not used; a serving request with it fails."""
+    CLIP = "clip"
+    """A number becomes the nearest allowed one."""
+    MISSING = "missing"
+    """It counts as no value and becomes the default."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,15 +80,59 @@ class Column:
       missing: Markers that mean "no value", compared after trimming blanks. The
         empty field is always one of them.
       default: What training, evaluation and serving use for a missing value.
-        None makes the column required: rows without a value are rejected.
+        None makes the column required: rows without a value are rejected. The
+        default is always an allowed value.
+      min: Lowest allowed number.
+      max: Highest allowed number.
+      values: Allowed texts; None allows all.
+      out_of_range: What happens to other values.
+      min_fraction: Share of rows that should have a value; `check` reports less.
+      drift: Distance from an earlier dataset above which `check` reports the
+        column; None means the flag's.
     """
 
     name: str
     type: ColumnType
     missing: tuple[str, ...] = ("",)
     default: Default | None = None
+    min: int | float | None = None
+    max: int | float | None = None
+    values: tuple[str, ...] | None = None
+    out_of_range: OutOfRange = OutOfRange.REJECT
+    min_fraction: float | None = None
+    drift: float | None = None
 
     def __post_init__(self):
+        self._check_default()
+        is_text = self.type is ColumnType.STRING
+        if is_text and (self.min, self.max) != (None, None):
+            raise ValueError("min and max are for numbers; a string has values")
+        if not is_text and self.values is not None:
+            raise ValueError("values are for strings; a number has min and max")
+        if self.values is not None and not self.values:
+            raise ValueError("values allows nothing")
+        for bound in (self.min, self.max):
+            self._check_bound(bound)
+        if None not in (self.min, self.max) and self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}")
+        if self.out_of_range is OutOfRange.CLIP and is_text:
+            raise ValueError("only numbers can be clipped")
+        if self.out_of_range is OutOfRange.MISSING and self.default is None:
+            raise ValueError("out_of_range: missing needs a default")
+        for name in ("min_fraction", "drift"):
+            share = getattr(self, name)
+            if share is not None and not 0 <= share <= 1:
+                raise ValueError(f"{name} is {share}, not in [0, 1]")
+
+    def _check_bound(self, bound: int | float | None):
+        if bound is None:
+            return
+        if self.type is ColumnType.INT and not -(2**63) <= bound < 2**63:
+            raise ValueError(f"bound {bound} does not fit in 64 bits")
+        if self.type is ColumnType.FLOAT and not abs(bound) <= _LARGEST_FLOAT32:
+            raise ValueError(f"bound {bound} does not fit in a 32-bit float")
+
+    def _check_default(self):
         if self.default is None:
             return
         allowed = {
@@ -97,6 +155,11 @@ class Column:
     @property
     def required(self) -> bool:
         return self.default is None
+
+    @property
+    def restricted(self) -> bool:
+        """Whether some values of the type are not allowed."""
+        return (self.min, self.max, self.values) != (None, None, None)
 
 
 class Task(enum.Enum):
@@ -144,6 +207,8 @@ class Split:
       salt: Text mixed into the hash; change it for another division.
     """
 
+    BY: ClassVar[str] = "hash"
+
     fractions: Mapping[str, float]
     key: tuple[str, ...] = ()
     salt: str = ""
@@ -157,6 +222,62 @@ class Split:
         total = sum(self.fractions.values())
         if abs(total - 1) > 1e-6:
             raise ValueError(f"fractions add up to {total:g} instead of 1")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.fractions)
+
+
+@dataclasses.dataclass(frozen=True)
+class TimeSplit:
+    """Rows divided by time: each split begins at its boundary, train before all.
+
+    Attributes:
+      column: A string column with ISO 8601 dates or times, or a number column.
+      boundaries: Split name to its first time, rising: ISO text or a number.
+    """
+
+    BY: ClassVar[str] = "time"
+
+    column: str
+    boundaries: Mapping[str, str | int | float]
+
+    def __post_init__(self):
+        cuts = list(self.boundaries.values())
+        if any(a >= b for a, b in itertools.pairwise(cuts)):
+            raise ValueError("boundaries must rise from split to split")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("train", *self.boundaries)
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnSplit:
+    """Rows divided by the values of a column that says to which split they belong.
+
+    Attributes:
+      column: A string or int column.
+      values: Split name to the values of its rows, ints as decimal text.
+    """
+
+    BY: ClassVar[str] = "column"
+
+    column: str
+    values: Mapping[str, tuple[str, ...]]
+
+    def __post_init__(self):
+        listed = [value for values in self.values.values() for value in values]
+        for value in listed:
+            if listed.count(value) > 1:
+                raise ValueError(f"value {value!r} stands twice")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.values)
+
+
+AnySplit = Union[Split, TimeSplit, ColumnSplit]
 
 
 class Scale(enum.Enum):
@@ -254,11 +375,27 @@ class Hashed:
 
 
 @dataclasses.dataclass(frozen=True)
+class Identity:
+    """An int that is an id: 0 to buckets - 1; all others share the id `buckets`.
+
+    Preprocess counts those others in the statistics.
+    """
+
+    KIND: ClassVar[str] = "identity"
+
+    name: str
+    column: str
+    buckets: int
+    embedding: int | None = None
+    use: Use = "both"
+
+
+@dataclasses.dataclass(frozen=True)
 class Crossed:
     """The combination of several features' values, hashed into buckets.
 
     Attributes:
-      of: Names of features (bucketized, vocabulary or hashed ones).
+      of: Names of features (bucketized, vocabulary, hashed or identity ones).
     """
 
     KIND: ClassVar[str] = "crossed"
@@ -270,7 +407,7 @@ class Crossed:
     use: Use = "wide"
 
 
-Feature = Union[Numeric, Bucketized, Vocabulary, Hashed, Crossed]
+Feature = Union[Numeric, Bucketized, Vocabulary, Hashed, Identity, Crossed]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -283,7 +420,7 @@ class Declaration:
 
     columns: Mapping[str, Column]
     features: Mapping[str, Feature]
-    split: Split
+    split: AnySplit
     label: Label | None = None
     weight: str | None = None
 

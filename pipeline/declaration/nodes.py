@@ -99,6 +99,13 @@ class Node:
             self.fail(f"{value} is not a whole number{at_least}")
         return value
 
+    def integer_text(self) -> str:
+        """Returns the decimal text of a whole number, which may be quoted."""
+        try:
+            return str(int(self.text()))
+        except ValueError:
+            self.fail(f"{self._shown()} is not a whole number")
+
     def number(self) -> float:
         """Returns a finite number."""
         try:
@@ -127,6 +134,14 @@ class Node:
         if isinstance(self._node, yaml.ScalarNode):
             return repr(self._node.value)
         return "this"
+
+
+def build(node: Node, kind: type, **values):
+    """Returns kind(**values); what it refuses is an error at the node's place."""
+    try:
+        return kind(**values)
+    except ValueError as error:
+        node.fail(str(error))
 
 
 def load(path: str) -> Node:

@@ -37,7 +37,7 @@ from pipeline.preprocess import (
 from pipeline.preprocess.csv_pieces import Reject
 from pipeline.preprocess.shards import ShardInfo, ShardWriter
 from pipeline.preprocess.statistics import DatasetStatistics
-from pipeline.types import ColumnType, Declaration, ExitCode, UserError, Vocabulary
+from pipeline.types import Declaration, ExitCode, UserError
 
 # Beam's DirectRunner would first look for another engine in the network.
 _DEFAULT_RUNNER = "FnApiRunner"
@@ -165,14 +165,14 @@ class _Check(beam.DoFn):
         declaration = self._declaration
         try:
             batch, rejected = typed.convert(
-                element.batch, self._columns, declaration.label
+                element.batch, self._columns, declaration.label, declaration.split
             )
             rejected = (*element.batch.rejects, *rejected)
             if rejected:
                 in_order = tuple(sorted(rejected, key=lambda reject: reject.line))
                 yield TaggedOutput(_REJECTS, _Rejected(element.file_index, in_order))
             numbers = splits.assign(batch.table, declaration.split)
-            for number, split in enumerate(declaration.split.fractions):
+            for number, split in enumerate(declaration.split.names):
                 rows = batch.table.filter(pa.array(numbers == number))
                 if rows.num_rows:
                     yield _Rows(element.file_index, split, rows)
@@ -246,13 +246,10 @@ class _CombineStatistics(beam.CombineFn):
     """Rows of all batches into DatasetStatistics."""
 
     def __init__(self, declaration: Declaration):
-        self._types = {c.name: c.type for c in declaration.columns.values()}
-        self._counted = {
-            f.column for f in declaration.features.values() if isinstance(f, Vocabulary)
-        } | {n for n, t in self._types.items() if t is ColumnType.STRING}
+        self._declaration = declaration
 
     def create_accumulator(self) -> DatasetStatistics:
-        return DatasetStatistics(self._types, self._counted)
+        return DatasetStatistics.of(self._declaration)
 
     def add_input(self, statistics: DatasetStatistics, rows: _Rows):
         statistics.add(rows.split, rows.table)

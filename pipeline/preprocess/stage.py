@@ -136,7 +136,7 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
         console,
     )
     written = shards.finalize(aside, output.shards)
-    by_split: dict[str, list[dict]] = {s: [] for s in plan_.declaration.split.fractions}
+    by_split: dict[str, list[dict]] = {s: [] for s in plan_.declaration.split.names}
     for shard in written:
         by_split[shard.split].append(
             {

@@ -25,7 +25,7 @@ from pipeline.preprocess.summaries import (
 )
 from pipeline.preprocess.value_counts import ValueCounts
 from pipeline.preprocess.value_points import ValuePoints
-from pipeline.types import ColumnType
+from pipeline.types import ColumnType, Declaration, Identity, Vocabulary
 
 _TOP_VALUES = 20
 _PENDING = 65_536
@@ -254,6 +254,18 @@ class DatasetStatistics(Mapping[str, Mapping[str, ColumnStatistics]]):
         self.id_buckets = dict(id_buckets or {})
         self.limits = {"point_limit": point_limit, "value_limit": value_limit}
         self._splits: dict[str, dict[str, ColumnStatistics]] = {}
+
+    @classmethod
+    def of(cls, declaration: Declaration) -> DatasetStatistics:
+        """Returns empty statistics of all that a declaration needs."""
+        features = declaration.features.values()
+        columns = declaration.columns.values()
+        return cls(
+            {c.name: c.type for c in columns},
+            {f.column for f in features if isinstance(f, Vocabulary)}
+            | {c.name for c in columns if c.type is ColumnType.STRING},
+            {f.column: f.buckets for f in features if isinstance(f, Identity)},
+        )
 
     def add(self, split: str, batch: pa.RecordBatch) -> None:
         """Adds rows of a split; raises KeyError where a column is not in them."""

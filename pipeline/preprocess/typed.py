@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.preprocess import column_rules, splits
 from pipeline.preprocess.csv_pieces import Reject
 from pipeline.preprocess.csv_source import RawBatch
 from pipeline.preprocess.number_text import Failures, parse, trim
-from pipeline.types import Column, ColumnType, Label
+from pipeline.types import AnySplit, Column, ColumnType, Label, Split
 
 _MAX_SHOWN = 60
 _MAX_CLASSES_SHOWN = 10
@@ -35,7 +36,10 @@ class TypedBatch:
 
 
 def convert(
-    raw: RawBatch, columns: Sequence[Column], label: Label | None = None
+    raw: RawBatch,
+    columns: Sequence[Column],
+    label: Label | None = None,
+    split: AnySplit | None = None,
 ) -> tuple[TypedBatch, tuple[Reject, ...]]:
     """Converts rows to the declared types.
 
@@ -44,6 +48,7 @@ def convert(
       columns: The declared columns.
       label: The label, one of the columns. A row without it is rejected, even
         where the column has a default.
+      split: How rows are divided. A row that belongs to no split is rejected.
 
     Returns:
       The good rows, and one reject for each other row, naming its first failing
@@ -60,6 +65,9 @@ def convert(
         for row, reason in failures.items():
             failed.setdefault(row, (column.name, reason))
     table = pa.record_batch(arrays, [column.name for column in columns])
+    if split is not None and not isinstance(split, Split):
+        for row, reason in splits.failures(table, split).items():
+            failed.setdefault(row, (split.column, reason))
     if not failed:
         return TypedBatch(table, raw.path, raw.lines), ()
     rejects = tuple(
@@ -83,9 +91,10 @@ def _convert_column(
         array = pc.if_else(missing, None, values)
     else:
         array, failures = parse(present, column.type)
+    array, outside = column_rules.apply(array, column)
     failures = {
         row: f"column {column.name}: {_show(values, row)} {reason}"
-        for row, reason in failures.items()
+        for row, reason in {**outside, **failures}.items()
     }
     if column.required or label is not None:
         for row in np.flatnonzero(missing.to_numpy(zero_copy_only=False)).tolist():
