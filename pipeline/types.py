@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import itertools
 import math
+import struct
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Union
 
@@ -43,7 +44,8 @@ class UserError(Exception):
     """
 
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.USER_ERROR):
-        super().__init__(" ".join(message.split()))
+        lines = (line.strip() for line in message.splitlines())
+        super().__init__(" ".join(filter(None, lines)))
         self.exit_code = exit_code
 
 
@@ -56,7 +58,6 @@ class ColumnType(enum.Enum):
 
 
 Default = Union[int, float, str]
-_LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
 
 
 class OutOfRange(enum.Enum):
@@ -68,6 +69,15 @@ class OutOfRange(enum.Enum):
     """A number becomes the nearest allowed one."""
     MISSING = "missing"
     """It counts as no value and becomes the default."""
+
+
+def _fits_float32(value: int | float) -> bool:
+    """Whether it is a finite number, and still one when rounded to 32 bits."""
+    try:
+        struct.pack("<f", value)
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +139,7 @@ class Column:
             return
         if self.type is ColumnType.INT and not -(2**63) <= bound < 2**63:
             raise ValueError(f"bound {bound} does not fit in 64 bits")
-        if self.type is ColumnType.FLOAT and not abs(bound) <= _LARGEST_FLOAT32:
+        if self.type is ColumnType.FLOAT and not _fits_float32(bound):
             raise ValueError(f"bound {bound} does not fit in a 32-bit float")
 
     def _check_default(self):
@@ -144,7 +154,7 @@ class Column:
             self.default, allowed
         )
         if bad_type or (
-            isinstance(self.default, float) and not math.isfinite(self.default)
+            self.type is ColumnType.FLOAT and not _fits_float32(self.default)
         ):
             raise ValueError(
                 f"default {self.default!r} is not a valid {self.type.value}"

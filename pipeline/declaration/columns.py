@@ -17,6 +17,8 @@ def known_column(node: Node, columns: Mapping[str, Column]) -> Column:
 
 
 def _default(node: Node, kind: ColumnType) -> int | float | str:
+    if node.is_null():
+        node.fail("no value; leave `default` out to make the column required")
     if kind is ColumnType.STRING and not node.text():
         node.fail("the empty text means that a value is missing; choose another")
     if kind is ColumnType.INT:
@@ -36,12 +38,19 @@ def read(name: str, node: Node) -> Column:
     Raises:
       UserError: Naming file, line and column.
     """
+    if name != name.strip() or not name:
+        node.fail_name(
+            f"{name!r} cannot be found: names in the data are read without the blanks"
+            " around them"
+        )
     fields = node.fields(["type"], _OPTIONAL)
     kind = fields["type"].choice(ColumnType)
     markers = fields["missing"].texts() if "missing" in fields else ()
     settings: dict[str, object] = {}
     if "default" in fields:
         settings["default"] = _default(fields["default"], kind)
+        # Alone first, so that an error about it has its place.
+        build(fields["default"], Column, name=name, type=kind, **settings)
     for bound in ("min", "max"):
         if bound in fields:
             settings[bound] = _number(fields[bound], kind)

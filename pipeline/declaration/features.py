@@ -25,8 +25,8 @@ from pipeline.types import (
 # A feature's name becomes part of variable and layer names in the graph.
 FEATURE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _USES = ("wide", "deep", "both")
-_MAX_WEIGHTS = 2**31 - 1
-"""8 GiB, and what an int32 index reaches."""
+_MAX_WIDTH = 2**16
+_MAX_BUCKETS = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,23 +69,19 @@ _CATEGORIES = (ColumnType.STRING, ColumnType.INT)
 def _embedding(fields: Mapping[str, Node]) -> int | None:
     if "embedding" not in fields or fields["embedding"].is_null():
         return None
-    return fields["embedding"].integer(1)
+    return fields["embedding"].integer(1, _MAX_WIDTH)
 
 
 def _use(fields: Mapping[str, Node], default: str) -> str:
     return fields["use"].one_of(_USES) if "use" in fields else default
 
 
-def _buckets(node: Node, embedding: int | None, minimum: int = 2) -> int:
-    """Reads a number of buckets whose weights, float32, fit in memory."""
+def _buckets(node: Node, minimum: int = 2) -> int:
     buckets = node.integer(minimum)
-    weights = embedding or 1
-    if buckets * weights > _MAX_WEIGHTS:
-        each = f"{weights} weights" if embedding else "one weight"
+    if buckets > _MAX_BUCKETS:
         node.fail(
-            f"{buckets} buckets would need {buckets * weights * 4 / 2**30:,.0f} GiB"
-            f" for {each} each (several times that in training); at most"
-            f" {_MAX_WEIGHTS // weights} are allowed"
+            f"{buckets} buckets would need {buckets * 4 / 2**30:,.0f} GiB for one"
+            f" weight each; at most {_MAX_BUCKETS} are allowed"
         )
     return buckets
 
@@ -106,9 +102,11 @@ def _bucketized(name: str, node: Node, context: Context) -> Bucketized:
     boundaries = None
     if "boundaries" in fields:
         boundaries = tuple(e.number() for e in fields["boundaries"].elements())
-    quantiles = fields["quantiles"].integer(2) if "quantiles" in fields else None
+    quantiles = None
+    if "quantiles" in fields:
+        quantiles = fields["quantiles"].integer(2, _MAX_WIDTH)
     return build(
-        node,
+        fields.get("boundaries", node),
         Bucketized,
         name=name,
         column=_source(name, node, fields, context, _NUMBERS),
@@ -130,7 +128,9 @@ def _vocabulary(name: str, node: Node, context: Context) -> Vocabulary:
         column=_source(name, node, fields, context, _CATEGORIES),
         top_k=fields["top_k"].integer(1) if "top_k" in fields else None,
         min_count=fields["min_count"].integer(1) if "min_count" in fields else 1,
-        oov_buckets=fields["oov_buckets"].integer(1) if "oov_buckets" in fields else 1,
+        oov_buckets=_buckets(fields["oov_buckets"], 1)
+        if "oov_buckets" in fields
+        else 1,
         embedding=_embedding(fields),
         use=_use(fields, "both"),
     )
@@ -143,7 +143,7 @@ def _hashed(name: str, node: Node, context: Context) -> Hashed:
         Hashed,
         name=name,
         column=_source(name, node, fields, context, _CATEGORIES),
-        buckets=_buckets(fields["buckets"], _embedding(fields)),
+        buckets=_buckets(fields["buckets"]),
         embedding=_embedding(fields),
         use=_use(fields, "both"),
     )
@@ -156,7 +156,7 @@ def _identity(name: str, node: Node, context: Context) -> Identity:
         Identity,
         name=name,
         column=_source(name, node, fields, context, (ColumnType.INT,)),
-        buckets=_buckets(fields["buckets"], _embedding(fields), 1),
+        buckets=_buckets(fields["buckets"], 1),
         embedding=_embedding(fields),
         use=_use(fields, "both"),
     )
@@ -181,7 +181,7 @@ def _crossed(name: str, node: Node, context: Context) -> Crossed:
         Crossed,
         name=name,
         of=tuple(e.text() for e in elements),
-        buckets=_buckets(fields["buckets"], _embedding(fields)),
+        buckets=_buckets(fields["buckets"]),
         embedding=_embedding(fields),
         use=_use(fields, "wide"),
     )
@@ -204,7 +204,7 @@ def read(name: str, node: Node, context: Context) -> Feature:
       UserError: Naming file, line and column.
     """
     if not FEATURE_NAME.fullmatch(name):
-        node.fail("a feature's name may hold letters, digits, _ . and - only")
+        node.fail_name("a feature's name may hold letters, digits, _ . and - only")
     kinds = [n for key, n in node.items() if key == "kind"]
     if not kinds:
         node.fail(f"needs kind; allowed: {', '.join(_KINDS)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from pipeline.declaration import columns as columns_
@@ -22,6 +23,38 @@ from pipeline.types import (
     Split,
 )
 
+_INT_CLASS = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_ASCII_BLANKS = " \t\n\v\f\r"
+
+
+def _check_classes(classes: Node, column: Column) -> None:
+    """Refuses classes that no value of the column can be."""
+    if column.type is ColumnType.FLOAT:
+        classes.fail(
+            f"column {column.name} is a float; classes need an int or string column"
+        )
+    seen: set[str] = set()
+    for element in classes.elements():
+        text = element.text()
+        if text in seen:
+            element.fail(f"{text!r} stands twice")
+        seen.add(text)
+        if column.type is ColumnType.INT and not (
+            _INT_CLASS.fullmatch(text) and -(2**63) <= int(text) < 2**63
+        ):
+            element.fail(
+                f"{text!r} is not a whole number as column {column.name} holds them,"
+                " e.g. 0 or -12"
+            )
+        trimmed = text.strip(_ASCII_BLANKS)
+        if text != trimmed:
+            element.fail(
+                f"{text!r} cannot be met: labels are read without the blanks around"
+                f" them; write {trimmed!r}"
+            )
+        if text in column.missing:
+            element.fail(f"{text!r} means that column {column.name} has no value")
+
 
 def _label(node: Node, columns: Mapping[str, Column]) -> Label:
     fields = node.fields(["column"], ["classes"])
@@ -30,19 +63,15 @@ def _label(node: Node, columns: Mapping[str, Column]) -> Label:
         fields["column"].fail("the label's column may not have a default")
     classes = None
     if "classes" in fields:
+        _check_classes(fields["classes"], column)
         classes = fields["classes"].texts()
-        if column.type is ColumnType.FLOAT:
-            node.fail(
-                f"column {column.name} is a float; classes need an int or string column"
-            )
-        if column.type is ColumnType.INT:
-            for element in fields["classes"].elements():
-                element.integer_text()
     elif column.type is ColumnType.STRING:
         node.fail(
             f"column {column.name} is a string, so `classes` must list its labels"
         )
-    return build(node, Label, column=column.name, classes=classes)
+    return build(
+        fields.get("classes", node), Label, column=column.name, classes=classes
+    )
 
 
 def load(path: str) -> Declaration:

@@ -35,7 +35,9 @@ def _by_hash(node: Node, columns: Mapping[str, Column]) -> Split:
     if "key" in fields:
         key = tuple(known_column(e, columns).name for e in fields["key"].elements())
     salt = fields["salt"].text() if "salt" in fields else ""
-    return build(node, Split, fractions=fractions, key=key, salt=salt)
+    return build(
+        fields.get("fractions", node), Split, fractions=fractions, key=key, salt=salt
+    )
 
 
 def _boundary(node: Node, column: Column) -> str | int | float:

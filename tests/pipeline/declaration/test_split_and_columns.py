@@ -104,7 +104,7 @@ def test_what_is_written_is_read_back(tmp_path, text, split):
         ("eval: [2], ", "", "split.values: needs exactly train, eval, test"),
         ("by: column", "by: tim", ":2:7: split.by: 'tim' is unknown; allowed: hash"),
         ("by: column", "by: time", "split: needs boundaries|unknown; allowed here"),
-        ("buckets: 7", "buckets: 1099511627776", r"buckets: 10995\d+ buckets would need 12,288 GiB for 3 weights"),
+        ("buckets: 7", "buckets: 1099511627776", r"buckets: 10995\d+ buckets would need 4,096 GiB for one weight each"),
         ("buckets: 7", "buckets: 0", "0 is not a whole number of at least 1"),
         ("column: day", "column: day, key: [age]", "line|mapping|YAML"),
     ],
