@@ -11,13 +11,15 @@ from model_fns import registry
 from pipeline import environment, files, model_dir, predict, show, training_checks
 from pipeline.console import Console
 from pipeline.dataset import open_dataset
+from pipeline.flags.checks import CheckFlags
 from pipeline.flags.data import DataFlags
 from pipeline.flags.paths import Paths
 from pipeline.flags.serving import ServingFlags
+from pipeline.flags.showing import ShowFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.manifest import Manifest
 from pipeline.preprocess import stage as preprocess_stage
-from pipeline.types import UserError
+from pipeline.types import ExitCode, UserError
 
 # Stages import TensorFlow or Beam, which takes seconds. So a command first checks
 # everything that can be checked without them, and imports its stages then.
@@ -33,6 +35,10 @@ class Invocation:
       data: Flags about raw data.
       training: Flags about training.
       serving: Flags about evaluation, export and prediction.
+      schema: Path of a schema.
+      checks: Flags about checks of a dataset.
+      showing: Flags about show.
+      output: File to write.
       flagfile: Text of a flagfile that repeats the command.
       console: Where to print.
     """
@@ -42,6 +48,10 @@ class Invocation:
     data: DataFlags
     training: TrainingFlags
     serving: ServingFlags
+    schema: str | None
+    checks: CheckFlags
+    showing: ShowFlags
+    output: str | None
     flagfile: str
     console: Console
 
@@ -130,7 +140,7 @@ def _export(call: Invocation) -> None:
 
 
 def run_preprocess(call: Invocation) -> None:
-    _preprocess(call, preprocess_stage.plan(call.data))
+    _preprocess(call, preprocess_stage.plan(call.data, call.schema))
 
 
 def run_train(call: Invocation) -> None:
@@ -149,7 +159,7 @@ def run_export(call: Invocation) -> None:
 def run_all(call: Invocation) -> None:
     """preprocess, train, evaluate, export, verify; each only where needed."""
     _check_model(call.training)
-    plan = preprocess_stage.plan(call.data)
+    plan = preprocess_stage.plan(call.data, call.schema)
     registry.check_task(
         registry.find(call.training.model),
         plan.declaration,
@@ -169,10 +179,10 @@ def run_all(call: Invocation) -> None:
 def run_predict(call: Invocation) -> None:
     if not call.data.input:
         raise UserError("--input is needed: the CSV files to predict")
-    if not call.serving.output:
+    if not call.output:
         raise UserError("--output is needed: the file to write, e.g. out.jsonl")
     paths = files.expand_patterns("input", call.data.input)
-    output = os.path.expanduser(call.serving.output.strip())
+    output = _path(call.output)
     if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
         raise UserError(f"--output: there is no directory for {output}")
     version = versions.find(call.paths.export, call.serving.version)
@@ -181,6 +191,36 @@ def run_predict(call: Invocation) -> None:
     if result.rejected:
         call.console.result(
             f"             {result.rejected:,} rows could not be read: {result.rejects}"
+        )
+
+
+def _path(given: str) -> str:
+    return os.path.abspath(os.path.expanduser(given.strip()))
+
+
+def run_check(call: Invocation) -> None:
+    output = call.output and _path(call.output)
+    schema = call.schema and _path(call.schema)
+    settings = call.checks
+    if settings.against:
+        settings = dataclasses.replace(settings, against=_path(settings.against))
+    # Arrow and protobuf take a moment to import; other commands need neither.
+    from pipeline.checks import report
+    from pipeline.checks import run as check
+
+    check.check_output(output)
+    result = check.check(call.paths.dataset, settings, schema)
+    for line in report.to_lines(result):
+        call.console.result(line)
+    if output:
+        check.write(result, output)
+        call.console.result(f"report: {output}")
+    if result.anomalies:
+        raise UserError(
+            f"{len(result.anomalies)} anomalies in {call.paths.dataset}; the first:"
+            f" {result.anomalies[0].column or 'dataset'}:"
+            f" {result.anomalies[0].message}",
+            ExitCode.ANOMALIES,
         )
 
 
@@ -216,15 +256,21 @@ class Command:
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
         "the whole job: preprocess, train, evaluate, export, verify",
-        ("paths", "data", "training", "serving", "general"),
+        ("paths", "data", "schema", "training", "serving", "general"),
         run_all,
         "run --input=data.csv --label=income --work_dir=work/census",
     ),
     "preprocess": Command(
         "raw files to a dataset: checked rows, statistics, vocabularies",
-        ("paths", "data", "general"),
+        ("paths", "data", "schema", "general"),
         run_preprocess,
         "preprocess --input='data/*.csv' --features=features.yaml",
+    ),
+    "check": Command(
+        "a dataset against a schema, and against an earlier dataset",
+        ("paths", "schema", "checks", "output", "general"),
+        run_check,
+        "check --dataset_dir=work/today --against=work/yesterday",
     ),
     "train": Command(
         "a dataset to a trained model",
@@ -246,13 +292,13 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "predict": Command(
         "predictions of an exported model for CSV files",
-        ("paths", "data", "training", "serving", "general"),
+        ("paths", "data", "training", "serving", "output", "general"),
         run_predict,
         "predict --work_dir=work/census --input=new.csv --output=out.jsonl",
     ),
     "show": Command(
         "what a dataset, model, evaluation or export directory holds",
-        ("general",),
+        ("showing", "output", "general"),
         run_show,
         "show work/census/dataset",
         takes_arguments=True,

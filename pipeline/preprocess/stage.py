@@ -47,8 +47,12 @@ class Plan:
     settings: DataFlags
 
 
-def plan(settings: DataFlags) -> Plan:
+def plan(settings: DataFlags, schema: str | None = None) -> Plan:
     """Checks the flags against the files, without writing anything.
+
+    Args:
+      settings: The flags.
+      schema: Path of a schema whose rules take the place of the columns' own.
 
     Raises:
       UserError: A flag, a file or the declaration is wrong.
@@ -60,6 +64,7 @@ def plan(settings: DataFlags) -> Plan:
     paths = files.expand_patterns("input", settings.input)
     if settings.features is None:
         declaration = infer.infer_declaration(paths, label=settings.label)
+        declaration = _with_schema(declaration, schema)
         return Plan(paths, declaration, True, settings)
     if settings.label is not None:
         raise UserError(
@@ -69,9 +74,18 @@ def plan(settings: DataFlags) -> Plan:
     features = os.path.expanduser(settings.features.strip())
     if not os.path.isfile(features):
         raise UserError(f"--features: there is no file {features}")
-    declaration = declarations.load(features)
+    declaration = _with_schema(declarations.load(features), schema)
     inputs.check_columns(paths, declaration.columns.values(), features)
     return Plan(paths, declaration, False, settings)
+
+
+def _with_schema(declaration: Declaration, schema: str | None) -> Declaration:
+    if schema is None:
+        return declaration
+    # Protobuf takes a moment to import, and most runs have no schema of their own.
+    from pipeline.preprocess import schema as schemas
+
+    return schemas.apply(declaration, os.path.expanduser(schema.strip()))
 
 
 def _check_rejects(results: dict, settings: DataFlags, rejects: str) -> None:
