@@ -54,13 +54,14 @@ def numbers(one: ValuePoints, other: ValuePoints) -> float:
 
     As in TFDV both are brought to common bins first. The bins are divided by the
     cuts of either column into twenty parts of equal counts, so neither's outliers
-    put all rows into one bin.
+    put all rows into one bin, and by either's lowest value.
 
     Args:
       one: At least one number.
       other: Likewise.
     """
-    cuts = np.union1d(one.cuts(_PARTS), other.cuts(_PARTS))
+    lowest = [points.quantiles(np.array([0.0])) for points in (one, other)]
+    cuts = np.unique(np.concatenate([one.cuts(_PARTS), other.cuts(_PARTS), *lowest]))
     return jensen_shannon(_shares(one, cuts), _shares(other, cuts))
 
 
