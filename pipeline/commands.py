@@ -76,6 +76,14 @@ def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
     if results["missing_values"]:
         missing = ", ".join(f"{c} {n:,}" for c, n in results["missing_values"].items())
         call.console.result(f"            missing values: {missing}")
+    for column in plan.declaration.columns.values():
+        rows = sum(results["rows_written"].values())
+        present = 1 - results["missing_values"].get(column.name, 0) / max(rows, 1)
+        if column.min_fraction is not None and present < column.min_fraction:
+            call.console.result(
+                f"            anomaly: {present:.1%} of the rows have a value of"
+                f" {column.name}, below its min_fraction {column.min_fraction:.1%}"
+            )
     if plan.inferred:
         call.console.result(
             "            features were inferred; edit a copy of"
@@ -230,8 +238,29 @@ def run_show(call: Invocation) -> None:
             "show needs one directory: a dataset, model, evaluation, export version"
             " or work directory"
         )
-    for line in show.describe(call.arguments[0]):
-        call.console.result(line)
+    directory = call.arguments[0]
+    if call.showing.format == "html":
+        if not call.output:
+            raise UserError("--output is needed: the file of the page, e.g. data.html")
+        # Arrow takes a moment to import.
+        from pipeline import show_page
+
+        output = _path(call.output)
+        files.write_atomically(output, show_page.render(directory))
+        call.console.result(f"page: {output}")
+    elif call.output:
+        raise UserError("--output is for --format=html")
+    elif call.showing.rows:
+        dataset = open_dataset(directory)
+        environment.load_tensorflow(call.console.verbosity)
+        from pipeline import show_rows
+
+        rows = show_rows.first_rows(dataset, call.showing.split, call.showing.rows)
+        for line in rows:
+            call.console.result(line)
+    else:
+        for line in show.describe(directory):
+            call.console.result(line)
 
 
 @dataclasses.dataclass(frozen=True)
