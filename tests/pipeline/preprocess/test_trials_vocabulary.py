@@ -101,6 +101,7 @@ def test_a_huge_number_of_ids_is_refused_at_once(tmp_path):
         (b"a\n\nb\n", "line 2: blank"),
         (b"a\nb\na\n", "line 3: the same term as line 1"),
         (b"\xef\xbb\xbfa\nb\n", "line 1: begins with a byte order mark"),
+        (b"b\na \n", "line 2: ends in a blank"),
         (b"", "is empty"),
         (b"a\r\nb\r\n", "line 1: holds a carriage return"),
     ],
@@ -110,14 +111,6 @@ def test_a_vocabulary_edited_by_hand_is_refused(tmp_path, content, problem):
     path.write_bytes(content)
     with pytest.raises(UserError, match=f"v.txt.*{problem}"):
         constants_files.read_vocabulary(str(path))
-
-
-def test_a_trailing_blank_does_not_go_unnoticed(tmp_path):
-    (tmp_path / "vocabularies").mkdir()
-    path = tmp_path / "vocabularies" / "v.txt"
-    path.write_bytes(b"a \nb\n")
-    # A blank may be part of a value, so it is kept; the value is not "a".
-    assert constants_files.read_vocabulary(str(path)) == (b"a ", b"b")
 
 
 def test_preprocess_writes_no_vocabulary_that_it_cannot_read(tmp_path):
