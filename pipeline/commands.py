@@ -240,12 +240,10 @@ def run_show(call: Invocation) -> None:
         )
     directory = call.arguments[0]
     if call.showing.format == "html":
-        if not call.output:
-            raise UserError("--output is needed: the file of the page, e.g. data.html")
         # Arrow takes a moment to import.
         from pipeline import show_page
 
-        output = _path(call.output)
+        output = _path(call.output or f"{directory.rstrip(os.sep)}.html")
         files.write_atomically(output, show_page.render(directory))
         call.console.result(f"page: {output}")
     elif call.output:

@@ -10,7 +10,8 @@ def define(values: flags.FlagValues) -> None:
         "output",
         None,
         "File to write. predict: one JSON object a row; check: the report, .json or"
-        " .pbtxt (TensorFlow Metadata Anomalies); show --format=html: the page.",
+        " .pbtxt (TensorFlow Metadata Anomalies); show --format=html: the page"
+        " (default DIRECTORY.html).",
         flag_values=values,
     )
 

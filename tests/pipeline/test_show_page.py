@@ -62,6 +62,8 @@ def test_the_page(directory, tmp_path, capsys):
     assert not app.main(["show", str(directory), "--format=html", f"--output={output}"])
     assert str(output) in capsys.readouterr().out
     page = output.read_text(encoding="utf-8")
+    assert not app.main(["show", f"{directory}/", "--format=html"])
+    assert directory.with_suffix(".html").read_text(encoding="utf-8") == page
     found = _Tags()
     found.feed(page)
     assert not {"script", "img", "link", "iframe", "a"} & set(found.tags)
@@ -89,7 +91,6 @@ def test_rows(directory, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--format=html"], "--output is needed"),
         (["--output=x"], "--output is for --format=html"),
         (["--rows=1", "--split=dev"], "split"),
     ],

@@ -65,7 +65,7 @@ def test_ids_out_of_range_are_counted(job):
 
 @pytest.mark.parametrize("name", helpers_jobs.MODELS)
 def test_one_rule_in_training_evaluation_and_serving(job, name, tmp_path):
-    model = helpers_jobs.train_model(job, name, max_steps=60)
+    model = helpers_jobs.train_model(job, name, max_steps=60, checkpoint_steps=60)
     made = estimators.make_estimator(model)
     test = estimators.to_records(job.dataset().shards("test"))
     declaration = model.declaration
