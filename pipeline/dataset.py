@@ -9,7 +9,7 @@ from pipeline import declaration as declarations
 from pipeline import files
 from pipeline import manifest as manifests
 from pipeline.manifest import Manifest
-from pipeline.types import Column, Declaration, ExitCode, UserError
+from pipeline.types import Column, Declaration, ExitCode, Label, UserError
 
 # Raised when preprocess writes more or other files, so that it does not reuse old ones.
 DATASET_FORMAT = 2
@@ -86,10 +86,8 @@ class Dataset:
             problem = _misfit(self.declaration.columns.get(column.name), column)
             if problem:
                 problems.append(f"column {column.name} {problem}")
-        if model.label and not problems:
-            classes = self.declaration.label and self.declaration.label.classes
-            if model.label.classes and not set(classes or ()) <= {*model.label.classes}:
-                problems.append(f"the labels are {', '.join(classes)}")
+        if model.label:
+            problems += _label_misfits(self.declaration.label, model.label)
         if problems:
             raise UserError(
                 f"{self.directory} does not fit the model in {source}:"
@@ -119,6 +117,19 @@ def _misfit(found: Column | None, wanted: Column) -> str:
     if wanted.required and not found.required:
         return "may have missing values, and the model has no default for them"
     return ""
+
+
+def _label_misfits(found: Label | None, wanted: Label) -> list[str]:
+    if found is None:
+        return ["it has no label"]
+    if found.column != wanted.column:
+        return [f"its label is {found.column} instead of {wanted.column}"]
+    if wanted.classes is None:
+        return []
+    unknown = [name for name in found.classes or () if name not in wanted.classes]
+    if found.classes is None or unknown:
+        return [f"its label is not always one of {', '.join(wanted.classes)}"]
+    return []
 
 
 def _splits(directory: str, manifest: Manifest) -> dict[str, Shards]:
