@@ -96,7 +96,11 @@ FLAGS = {
     "data": "input features label max_reject_fraction shard_mb beam_option",
     "training": "model hparams batch_size epochs max_steps seed shuffle_rows"
     " checkpoint_steps keep_checkpoints summary_steps on_change",
-    "serving": "eval_split verify_rows keep_versions output version",
+    "serving": "eval_split verify_rows keep_versions version",
+    "schema": "schema",
+    "checks": "against drift_threshold row_factor",
+    "showing": "format rows split",
+    "output": "output",
     "general": "help flagfile verbosity",
 }
 
