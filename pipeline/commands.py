@@ -221,8 +221,8 @@ def run_predict(call: Invocation) -> None:
     if not call.output:
         raise UserError("--output is needed: the file to write, e.g. out.jsonl")
     paths = files.expand_patterns("input", call.data.input)
-    output = _path(call.output)
-    if not os.path.isdir(os.path.dirname(output)):
+    output = os.path.expanduser(call.output.strip())
+    if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
         raise UserError(f"--output: there is no directory for {output}")
     if os.path.isdir(output):
         raise UserError(f"--output: {output} is a directory; give a file")
@@ -273,12 +273,12 @@ def run_show(call: Invocation) -> None:
             "show needs one directory: a dataset, model, evaluation, export version"
             " or work directory"
         )
-    directory = call.arguments[0]
+    directory = call.arguments[0].rstrip(os.sep) or os.sep
     if call.showing.format == "html":
         # Arrow takes a moment to import.
         from pipeline import show_page
 
-        output = _path(call.output or f"{directory.rstrip(os.sep)}.html")
+        output = _path(call.output or f"{directory}.html")
         files.write_atomically(output, show_page.render(directory))
         call.console.result(f"page: {output}")
     elif call.output:

@@ -357,6 +357,10 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
         "data": ["--input=a b.csv,c.csv", "--beam_option=--x=1", "--beam_option=--y"],
         "training": ["--hparams=hidden_units=[64, 32],dropout=0.1", "--epochs=0.5"],
         "serving": ["--verify_rows=0", "--eval_split=eval"],
+        "schema": ["--schema=a schema.pbtxt"],
+        "checks": ["--against=d", "--drift_threshold=0.25"],
+        "showing": ["--format=html", "--rows=3"],
+        "output": ["--output=some where"],
         "general": ["--verbosity=-1"],
     }
     arguments = [flag for topic in COMMANDS[name].topics for flag in given[topic]]
