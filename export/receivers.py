@@ -22,8 +22,9 @@ class Receiver:
       examples: Placeholder of serialized tf.Examples, string [batch].
       columns: Column name to the tensor [batch] that stands behind the parser;
         feeding these instead of `examples` is the raw-tensor way in.
-      features: Column name to [batch], after the rule for missing values. In place of
-        an empty batch there is one row, since premade Estimators fail on none.
+      features: Column name to [batch], after the rules for missing values and for
+        values out of range. In place of an empty batch there is one row, since
+        premade Estimators fail on none.
       batch: Number of rows in the request, int32 scalar.
     """
 
@@ -68,7 +69,8 @@ def receiver(columns: Sequence[Column]) -> Receiver:
         for name, value in parsed.items()
     }
     complete = parsing.apply_missing_rule(_of_one_length(named), columns)
+    allowed = parsing.apply_range_rule(complete, columns)
     batch = tf.size(named[columns[0].name])
     padding = [[0, tf.maximum(0, 1 - batch)]]
-    features = {name: tf.pad(value, padding) for name, value in complete.items()}
+    features = {name: tf.pad(value, padding) for name, value in allowed.items()}
     return Receiver(examples, named, features, batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pipeline.compat import tf
-from pipeline.types import Column, ColumnType
+from pipeline.types import Column, ColumnType, OutOfRange
 
 Features = dict[str, "tf.Tensor"]
 
@@ -122,3 +122,66 @@ def apply_missing_rule(features: Mapping[str, tf.Tensor], columns: Iterable[Colu
         with tf.control_dependencies([check]):
             cleaned[column.name] = tf.identity(value)
     return cleaned
+
+
+def _outside(value: tf.Tensor, column: Column) -> tf.Tensor:
+    """Where a value is not allowed; the default always is."""
+    if column.values is not None:
+        listed = tf.constant(column.values)
+        matches = tf.equal(value[:, tf.newaxis], listed[tf.newaxis, :])
+        outside = tf.logical_not(tf.reduce_any(matches, axis=1))
+    else:
+        outside = tf.zeros_like(value, tf.bool)
+    if column.min is not None:
+        outside |= value < tf.constant(column.min, value.dtype)
+    if column.max is not None:
+        outside |= value > tf.constant(column.max, value.dtype)
+    if column.default is not None:
+        outside &= tf.not_equal(value, tf.constant(column.default, value.dtype))
+    return outside
+
+
+def _clipped(value: tf.Tensor, column: Column) -> tf.Tensor:
+    if column.min is not None:
+        value = tf.maximum(value, tf.constant(column.min, value.dtype))
+    if column.max is not None:
+        value = tf.minimum(value, tf.constant(column.max, value.dtype))
+    return value
+
+
+def apply_range_rule(features: Mapping[str, tf.Tensor], columns: Iterable[Column]):
+    """Treats values that a column does not allow as preprocess does.
+
+    They are clipped or become the default, as the column's `out_of_range` says; by
+    default the request fails with an error that names the column.
+
+    Args:
+      features: Column name to tensor of shape [batch], after `apply_missing_rule`.
+      columns: The columns, in any order.
+
+    Returns:
+      The same names and shapes.
+    """
+    ruled = dict(features)
+    for column in columns:
+        if not column.restricted:
+            continue
+        value = features[column.name]
+        outside = _outside(value, column)
+        if column.out_of_range is OutOfRange.CLIP:
+            ruled[column.name] = tf.where(outside, _clipped(value, column), value)
+        elif column.out_of_range is OutOfRange.MISSING:
+            default = tf.constant(column.default, value.dtype)
+            ruled[column.name] = tf.where(outside, default, value)
+        else:
+            check = tf.debugging.Assert(
+                tf.logical_not(tf.reduce_any(outside)),
+                [
+                    f"feature {column.name} has a value in this request that is not"
+                    " allowed:",
+                    tf.boolean_mask(value, outside),
+                ],
+            )
+            with tf.control_dependencies([check]):
+                ruled[column.name] = tf.identity(value)
+    return ruled

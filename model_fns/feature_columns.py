@@ -20,6 +20,7 @@ from pipeline.types import (
     Declaration,
     Feature,
     Hashed,
+    Identity,
     Numeric,
     UserError,
     Vocabulary,
@@ -45,20 +46,24 @@ def inputs(
             made[feature.name] = _one_a_row(
                 transforms.category_text(raw[feature.column])
             )
+        elif isinstance(feature, Identity):
+            made[feature.name] = _one_a_row(
+                transforms.identity_ids(raw[feature.column], feature.buckets)
+            )
     if declaration.weight in raw:
         made[WEIGHT] = raw[declaration.weight]
     return made
 
 
-def _one_a_row(text: tf.Tensor) -> tf.SparseTensor:
-    """Returns text [batch] as sparse [batch, 1].
+def _one_a_row(values: tf.Tensor) -> tf.SparseTensor:
+    """Returns text or ids [batch] as sparse [batch, 1].
 
     Of a dense tensor feature columns drop the empty text (and the int -1), and in a
     cross they put dense parts after the sparse ones.
     """
-    rows = tf.size(text, tf.int64)
+    rows = tf.size(values, tf.int64)
     indices = tf.stack([tf.range(rows), tf.zeros([rows], tf.int64)], axis=1)
-    return tf.SparseTensor(indices, text, tf.stack([rows, 1]))
+    return tf.SparseTensor(indices, values, tf.stack([rows, 1]))
 
 
 class _Compiler:
@@ -100,6 +105,10 @@ class _Compiler:
         if isinstance(feature, Hashed):
             return tf.feature_column.categorical_column_with_hash_bucket(
                 feature.name, feature.buckets
+            )
+        if isinstance(feature, Identity):
+            return tf.feature_column.categorical_column_with_identity(
+                feature.name, feature.buckets + 1
             )
         return tf.feature_column.crossed_column(
             [self._cross_key(name) for name in feature.of], feature.buckets

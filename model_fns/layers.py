@@ -12,6 +12,7 @@ from pipeline.types import (
     Declaration,
     Feature,
     Hashed,
+    Identity,
     Numeric,
     Vocabulary,
 )
@@ -63,6 +64,8 @@ class CategoryIds(tf_keras.layers.Layer):
             return len(terms) + feature.oov_buckets
         if isinstance(feature, Bucketized):
             return len(self._constants.boundaries[feature.name]) + 1
+        if isinstance(feature, Identity):
+            return feature.buckets + 1
         return feature.buckets
 
     def call(self, raw: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -78,6 +81,8 @@ class CategoryIds(tf_keras.layers.Layer):
             )
         if isinstance(feature, Vocabulary):
             return self._lookups[feature.name](self._text(feature, raw))
+        if isinstance(feature, Identity):
+            return transforms.identity_ids(raw[feature.column], feature.buckets)
         if isinstance(feature, Hashed):
             return transforms.hashed_ids(self._text(feature, raw), feature.buckets)
         parts = [self._cross_part(name, raw, ids) for name in feature.of]

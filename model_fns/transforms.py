@@ -34,6 +34,12 @@ def category_text(value: tf.Tensor) -> tf.Tensor:
     return value if value.dtype == tf.string else tf.strings.as_string(value)
 
 
+def identity_ids(value: tf.Tensor, buckets: int) -> tf.Tensor:
+    """Returns int64 ids below `buckets` as they are, and `buckets` for all others."""
+    inside = tf.logical_and(value >= 0, value < buckets)
+    return tf.where(inside, value, tf.constant(buckets, tf.int64))
+
+
 def hashed_ids(text: tf.Tensor, buckets: int) -> tf.Tensor:
     """Returns int64 hash buckets of strings, as the hashed feature column does."""
     return tf.strings.to_hash_bucket_fast(text, buckets)

@@ -17,13 +17,27 @@ from absl import flags
 from pipeline import environment
 from pipeline.commands import COMMANDS, Command, Invocation
 from pipeline.console import Console
-from pipeline.flags import data, general, paths, serving, training
+from pipeline.flags import (
+    checks,
+    data,
+    general,
+    output,
+    paths,
+    schema,
+    serving,
+    showing,
+    training,
+)
 from pipeline.types import ExitCode, UserError
 
 _PROGRAM = "python -m pipeline"
 _TOPICS = {
     "paths": paths,
     "data": data,
+    "schema": schema,
+    "checks": checks,
+    "showing": showing,
+    "output": output,
     "training": training,
     "serving": serving,
     "general": general,
@@ -200,6 +214,10 @@ def _run(arguments: Sequence[str]) -> None:
             data=data.read(values),
             training=training.read(values),
             serving=serving.read(values),
+            schema=schema.read(values),
+            checks=checks.read(values),
+            showing=showing.read(values),
+            output=output.read(values),
             flagfile=_as_flagfile(name, values, topic_of),
             console=Console(values.verbosity),
         )

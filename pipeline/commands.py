@@ -12,16 +12,18 @@ from pipeline import environment, model_dir, predict, show, training_checks
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import open_dataset
+from pipeline.flags.checks import CheckFlags
 from pipeline.flags.data import DataFlags
 from pipeline.flags.paths import Paths
 from pipeline.flags.serving import ServingFlags
+from pipeline.flags.showing import ShowFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
 from pipeline.preprocess import constants_files
 from pipeline.preprocess import stage as preprocess_stage
 from pipeline.preprocess.sources import registry as sources_registry
-from pipeline.types import UserError
+from pipeline.types import ExitCode, UserError
 
 # Stages import TensorFlow or Beam, which takes seconds. So a command first checks
 # everything that can be checked without them, and imports its stages then.
@@ -37,6 +39,10 @@ class Invocation:
       data: Flags about raw data.
       training: Flags about training.
       serving: Flags about evaluation, export and prediction.
+      schema: Path of a schema.
+      checks: Flags about checks of a dataset.
+      showing: Flags about show.
+      output: File to write.
       flagfile: Text of a flagfile that repeats the command.
       console: Where to print.
     """
@@ -46,6 +52,10 @@ class Invocation:
     data: DataFlags
     training: TrainingFlags
     serving: ServingFlags
+    schema: str | None
+    checks: CheckFlags
+    showing: ShowFlags
+    output: str | None
     flagfile: str
     console: Console
 
@@ -87,6 +97,14 @@ def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
             f"            left out: {loss['path']} from record {loss['record']:,} on:"
             f" {loss['reason']}"
         )
+    for column in plan.declaration.columns.values():
+        rows = sum(results["rows_written"].values())
+        present = 1 - results["missing_values"].get(column.name, 0) / max(rows, 1)
+        if column.min_fraction is not None and present < column.min_fraction:
+            call.console.result(
+                f"            anomaly: {present:.1%} of the rows have a value of"
+                f" {column.name}, below its min_fraction {column.min_fraction:.1%}"
+            )
     if plan.inferred:
         call.console.result(
             "            features were inferred; edit a copy of"
@@ -163,7 +181,7 @@ def _export(call: Invocation) -> None:
 
 
 def run_preprocess(call: Invocation) -> None:
-    plan = preprocess_stage.plan(call.data)
+    plan = preprocess_stage.plan(call.data, call.schema)
     _check_dataset_dir(call.paths.dataset, plan.paths)
     _preprocess(call, plan)
 
@@ -184,7 +202,7 @@ def run_export(call: Invocation) -> None:
 def run_all(call: Invocation) -> None:
     """preprocess, train, evaluate, export, verify; each only where needed."""
     _check_model(call.training)
-    plan = preprocess_stage.plan(call.data)
+    plan = preprocess_stage.plan(call.data, call.schema)
     registry.check_task(
         registry.find(call.training.model),
         plan.declaration,
@@ -206,10 +224,10 @@ def run_all(call: Invocation) -> None:
 def run_predict(call: Invocation) -> None:
     if not call.data.input:
         raise UserError("--input is needed: the files to predict")
-    if not call.serving.output:
+    if not call.output:
         raise UserError("--output is needed: the file to write, e.g. out.jsonl")
     sources = sources_registry.open_inputs(call.data)
-    output = os.path.expanduser(call.serving.output.strip())
+    output = os.path.expanduser(call.output.strip())
     if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
         raise UserError(f"--output: there is no directory for {output}")
     if os.path.isdir(output):
@@ -229,14 +247,63 @@ def run_predict(call: Invocation) -> None:
         call.console.result(f"             left out: {loss.path}: {loss.reason}")
 
 
+def _path(given: str) -> str:
+    return os.path.abspath(os.path.expanduser(given.strip()))
+
+
+def run_check(call: Invocation) -> None:
+    output = call.output and _path(call.output)
+    schema = call.schema and _path(call.schema)
+    settings = call.checks
+    if settings.against:
+        settings = dataclasses.replace(settings, against=_path(settings.against))
+    # Arrow and protobuf take a moment to import; other commands need neither.
+    from pipeline.checks import report
+    from pipeline.checks import run as check
+
+    check.check_output(output)
+    result = check.check(call.paths.dataset, settings, schema)
+    for line in report.to_lines(result):
+        call.console.result(line)
+    if output:
+        check.write(result, output)
+        call.console.result(f"report: {output}")
+    if result.anomalies:
+        raise UserError(
+            f"{len(result.anomalies)} anomalies in {call.paths.dataset}; the first:"
+            f" {result.anomalies[0].column or 'dataset'}:"
+            f" {result.anomalies[0].message}",
+            ExitCode.ANOMALIES,
+        )
+
+
 def run_show(call: Invocation) -> None:
     if len(call.arguments) != 1:
         raise UserError(
             "show needs one directory: a dataset, model, evaluation, export version"
             " or work directory"
         )
-    for line in show.describe(call.arguments[0]):
-        call.console.result(line)
+    directory = call.arguments[0].rstrip(os.sep) or os.sep
+    if call.showing.format == "html":
+        # Arrow takes a moment to import.
+        from pipeline import show_page
+
+        output = _path(call.output or f"{directory}.html")
+        files.write_atomically(output, show_page.render(directory))
+        call.console.result(f"page: {output}")
+    elif call.output:
+        raise UserError("--output is for --format=html")
+    elif call.showing.rows:
+        dataset = open_dataset(directory)
+        environment.load_tensorflow(call.console.verbosity)
+        from pipeline import show_rows
+
+        rows = show_rows.first_rows(dataset, call.showing.split, call.showing.rows)
+        for line in rows:
+            call.console.result(line)
+    else:
+        for line in show.describe(directory):
+            call.console.result(line)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,15 +328,21 @@ class Command:
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
         "the whole job: preprocess, train, evaluate, export, verify",
-        ("paths", "data", "training", "serving", "general"),
+        ("paths", "data", "schema", "training", "serving", "general"),
         run_all,
         "run --input=data.csv --label=income --work_dir=work/census",
     ),
     "preprocess": Command(
         "raw files to a dataset: checked rows, statistics, vocabularies",
-        ("paths", "data", "general"),
+        ("paths", "data", "schema", "general"),
         run_preprocess,
         "preprocess --input='data/*.csv' --features=features.yaml",
+    ),
+    "check": Command(
+        "a dataset against a schema, and against an earlier dataset",
+        ("paths", "schema", "checks", "output", "general"),
+        run_check,
+        "check --dataset_dir=work/today --against=work/yesterday",
     ),
     "train": Command(
         "a dataset to a trained model",
@@ -291,13 +364,13 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "predict": Command(
         "predictions of an exported model for raw files",
-        ("paths", "data", "training", "serving", "general"),
+        ("paths", "data", "training", "serving", "output", "general"),
         run_predict,
         "predict --work_dir=work/census --input=new.csv --output=out.jsonl",
     ),
     "show": Command(
         "what a dataset, model, evaluation or export directory holds",
-        ("general",),
+        ("showing", "output", "general"),
         run_show,
         "show work/census/dataset",
         takes_arguments=True,

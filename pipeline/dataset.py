@@ -11,9 +11,13 @@ from pipeline import manifest as manifests
 from pipeline.manifest import Manifest
 from pipeline.types import Column, Declaration, ExitCode, Label, UserError
 
+# Raised when preprocess writes more or other files, so that it does not reuse old ones.
+DATASET_FORMAT = 2
 DECLARATION_FILE = "features.yaml"
 REJECTS_FILE = "rejects.jsonl"
 STATISTICS_FILE = "statistics.json"
+STATISTICS_PROTO_FILE = "statistics.pb"
+ACCUMULATORS_FILE = "accumulators.arrow"
 SCHEMA_FILE = "schema.pbtxt"
 _STAGE = "preprocess"
 

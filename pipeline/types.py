@@ -9,10 +9,17 @@ from __future__ import annotations
 import dataclasses
 import enum
 import itertools
-import math
-import struct
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Union
+
+from pipeline.column_types import Column as Column
+from pipeline.column_types import ColumnType as ColumnType
+from pipeline.column_types import Default as Default
+from pipeline.column_types import OutOfRange as OutOfRange
+from pipeline.split_types import AnySplit as AnySplit
+from pipeline.split_types import ColumnSplit as ColumnSplit
+from pipeline.split_types import Split as Split
+from pipeline.split_types import TimeSplit as TimeSplit
 
 
 class ExitCode(enum.IntEnum):
@@ -29,6 +36,8 @@ class ExitCode(enum.IntEnum):
     """Another live process is using the directory."""
     VERIFY_FAILED = 5
     """The exported model does not agree with the Estimator."""
+    ANOMALIES = 6
+    """The check command found something over its limit."""
     INTERRUPTED = 130
 
 
@@ -45,69 +54,6 @@ class UserError(Exception):
         lines = (line.strip() for line in message.splitlines())
         super().__init__(" ".join(filter(None, lines)))
         self.exit_code = exit_code
-
-
-class ColumnType(enum.Enum):
-    """Type of a raw column: int is int64, float is float32, string is bytes."""
-
-    INT = "int"
-    FLOAT = "float"
-    STRING = "string"
-
-
-Default = Union[int, float, str]
-
-
-def _fits_float32(value: int | float) -> bool:
-    """Whether it is a finite number, and still one when rounded to 32 bits."""
-    try:
-        struct.pack("<f", value)
-        return math.isfinite(value)
-    except OverflowError:
-        return False
-
-
-@dataclasses.dataclass(frozen=True)
-class Column:
-    """A raw column of the data.
-
-    Attributes:
-      name: Its name in the files and in the tf.Examples.
-      type: Its type.
-      missing: Markers that mean "no value", compared after trimming blanks. The
-        empty field is always one of them.
-      default: What training, evaluation and serving use for a missing value.
-        None makes the column required: rows without a value are rejected.
-    """
-
-    name: str
-    type: ColumnType
-    missing: tuple[str, ...] = ("",)
-    default: Default | None = None
-
-    def __post_init__(self):
-        if self.default is None:
-            return
-        allowed = {
-            ColumnType.INT: (int,),
-            ColumnType.FLOAT: (int, float),
-            ColumnType.STRING: (str,),
-        }[self.type]
-        bad_type = isinstance(self.default, bool) or not isinstance(
-            self.default, allowed
-        )
-        if bad_type or (
-            self.type is ColumnType.FLOAT and not _fits_float32(self.default)
-        ):
-            raise ValueError(
-                f"default {self.default!r} is not a valid {self.type.value}"
-            )
-        if self.type is ColumnType.INT and not -(2**63) <= self.default < 2**63:
-            raise ValueError(f"default {self.default} does not fit in 64 bits")
-
-    @property
-    def required(self) -> bool:
-        return self.default is None
 
 
 class Task(enum.Enum):
@@ -142,32 +88,6 @@ class Label:
         if self.classes is None:
             return Task.REGRESSION
         return Task.BINARY if len(self.classes) == 2 else Task.MULTI_CLASS
-
-
-@dataclasses.dataclass(frozen=True)
-class Split:
-    """How rows are divided: by a hash of their key, the same for all time.
-
-    Attributes:
-      fractions: Split name to share of the rows; the shares add up to 1.
-      key: Columns whose values are hashed; empty means all declared columns, so
-        that exact duplicates of a row land in the same split.
-      salt: Text mixed into the hash; change it for another division.
-    """
-
-    fractions: Mapping[str, float]
-    key: tuple[str, ...] = ()
-    salt: str = ""
-
-    def __post_init__(self):
-        for name, share in self.fractions.items():
-            if not name.isidentifier():
-                raise ValueError(f"split name {name!r} is not a plain word")
-            if not 0 < share <= 1:
-                raise ValueError(f"fraction of {name} is {share}, not in (0, 1]")
-        total = sum(self.fractions.values())
-        if abs(total - 1) > 1e-6:
-            raise ValueError(f"fractions add up to {total:g} instead of 1")
 
 
 class Scale(enum.Enum):
@@ -265,11 +185,27 @@ class Hashed:
 
 
 @dataclasses.dataclass(frozen=True)
+class Identity:
+    """An int that is an id: 0 to buckets - 1; all others share the id `buckets`.
+
+    Preprocess counts those others in the statistics.
+    """
+
+    KIND: ClassVar[str] = "identity"
+
+    name: str
+    column: str
+    buckets: int
+    embedding: int | None = None
+    use: Use = "both"
+
+
+@dataclasses.dataclass(frozen=True)
 class Crossed:
     """The combination of several features' values, hashed into buckets.
 
     Attributes:
-      of: Names of features (bucketized, vocabulary or hashed ones).
+      of: Names of features (bucketized, vocabulary, hashed or identity ones).
     """
 
     KIND: ClassVar[str] = "crossed"
@@ -281,7 +217,7 @@ class Crossed:
     use: Use = "wide"
 
 
-Feature = Union[Numeric, Bucketized, Vocabulary, Hashed, Crossed]
+Feature = Union[Numeric, Bucketized, Vocabulary, Hashed, Identity, Crossed]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -294,7 +230,7 @@ class Declaration:
 
     columns: Mapping[str, Column]
     features: Mapping[str, Feature]
-    split: Split
+    split: AnySplit
     label: Label | None = None
     weight: str | None = None
 

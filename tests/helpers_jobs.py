@@ -179,7 +179,6 @@ def serving_flags(**changes) -> ServingFlags:
         "eval_split": "test",
         "verify_rows": 0,
         "keep_versions": 3,
-        "output": None,
         "version": None,
     }
     return ServingFlags(**{**values, **changes})

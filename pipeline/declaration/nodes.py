@@ -128,6 +128,13 @@ class Node:
             self.fail(f"{value} is not a whole number{limits}")
         return value
 
+    def integer_text(self) -> str:
+        """Returns the decimal text of a whole number, which may be quoted."""
+        try:
+            return str(int(self.text()))
+        except ValueError:
+            self.fail(f"{self._shown()} is not a whole number")
+
     def number(self) -> float:
         """Returns a finite number."""
         try:
@@ -176,6 +183,14 @@ def _read_text(path: str) -> str:
     except UnicodeDecodeError as error:
         place = _place(path, error.object[: error.start].decode())
         raise UserError(f"{place}: not UTF-8 text: {error.reason}") from error
+
+
+def build(node: Node, kind: type, **values):
+    """Returns kind(**values); what it refuses is an error at the node's place."""
+    try:
+        return kind(**values)
+    except ValueError as error:
+        node.fail(str(error))
 
 
 def load(path: str) -> Node:

@@ -8,8 +8,17 @@ from collections.abc import Mapping
 
 import yaml
 
-from pipeline.declaration.reader import FEATURE_NAME
-from pipeline.types import Column, Declaration, Feature, Scale
+from pipeline.declaration.features import FEATURE_NAME
+from pipeline.types import (
+    AnySplit,
+    Column,
+    Declaration,
+    Feature,
+    OutOfRange,
+    Scale,
+    Split,
+    TimeSplit,
+)
 
 _TEXT_TAG = "tag:yaml.org,2002:str"
 # YAML allows no longer name before a colon, unless a question mark precedes it.
@@ -48,8 +57,11 @@ def _column_line(column: Column) -> str:
     markers = tuple(m for m in column.missing if m)
     if markers:
         values["missing"] = markers
-    if column.default is not None:
-        values["default"] = column.default
+    for field in dataclasses.fields(column):
+        value = getattr(column, field.name)
+        if field.name in ("name", "type", "missing") or value == field.default:
+            continue
+        values[field.name] = value.value if isinstance(value, OutOfRange) else value
     return _line(column.name, values)
 
 
@@ -65,6 +77,21 @@ def _feature_line(feature: Feature) -> str:
     return _line(feature.name, values)
 
 
+def _split_lines(split: AnySplit) -> list[str]:
+    if isinstance(split, Split):
+        return [
+            "split:",
+            f"  fractions: {_flow(split.fractions)}",
+            "  # Columns whose values decide a row's split; [] takes the whole row.",
+            "  key: [" + ", ".join(map(_scalar, split.key)) + "]",
+            f"  salt: {_scalar(split.salt)}",
+        ]
+    head = ["split:", f"  by: {split.BY}", f"  column: {_scalar(split.column)}"]
+    if isinstance(split, TimeSplit):
+        return [*head, f"  boundaries: {_flow(split.boundaries)}"]
+    return [*head, f"  values: {_flow(split.values)}"]
+
+
 def dump(declaration: Declaration, comment: str = "") -> str:
     """Returns YAML that `load` reads back as an equal declaration."""
     lines = [f"# {line}" for line in comment.splitlines()]
@@ -75,13 +102,8 @@ def dump(declaration: Declaration, comment: str = "") -> str:
             lines.append("  classes: [" + ", ".join(map(_scalar, label.classes)) + "]")
     if declaration.weight:
         lines.append(f"weight: {_scalar(declaration.weight)}")
-    split = declaration.split
     lines += [
-        "split:",
-        f"  fractions: {_flow(split.fractions)}",
-        "  # Columns whose values decide a row's split; [] takes the whole row.",
-        "  key: [" + ", ".join(map(_scalar, split.key)) + "]",
-        f"  salt: {_scalar(split.salt)}",
+        *_split_lines(declaration.split),
         "columns:",
         *map(_column_line, declaration.columns.values()),
         "features:",

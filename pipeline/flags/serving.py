@@ -17,14 +17,12 @@ class ServingFlags:
       eval_split: Split that evaluate and verify read.
       verify_rows: Rows on which the export is compared; 0 means all.
       keep_versions: Number of newest exported versions kept.
-      output: File that predict writes.
       version: Exported version that predict uses; None means the newest.
     """
 
     eval_split: str
     verify_rows: int
     keep_versions: int
-    output: str | None
     version: int | None
 
 
@@ -53,12 +51,6 @@ def define(values: flags.FlagValues) -> None:
         upper_bound=_MAX_COUNT,
         flag_values=values,
     )
-    flags.DEFINE_string(
-        "output",
-        None,
-        "File that predict writes: one JSON object a row.",
-        flag_values=values,
-    )
     flags.DEFINE_integer(
         "version",
         None,
@@ -74,6 +66,5 @@ def read(values: flags.FlagValues) -> ServingFlags:
         eval_split=values.eval_split,
         verify_rows=values.verify_rows,
         keep_versions=values.keep_versions,
-        output=values.output,
         version=values.version,
     )

@@ -24,13 +24,13 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from pipeline import files
 from pipeline.console import Console, Progress
-from pipeline.dataset import STATISTICS_FILE
 from pipeline.preprocess import (
     constants,
     constants_files,
     example_encoder,
     rejects,
     splits,
+    statistics_files,
     typed,
 )
 from pipeline.preprocess.rejects import Reject
@@ -38,14 +38,7 @@ from pipeline.preprocess.shards import ShardInfo, ShardWriter
 from pipeline.preprocess.sources import planning
 from pipeline.preprocess.sources.base import FilePiece, Loss, RawBatch, Source
 from pipeline.preprocess.statistics import DatasetStatistics
-from pipeline.types import (
-    Column,
-    ColumnType,
-    Declaration,
-    ExitCode,
-    UserError,
-    Vocabulary,
-)
+from pipeline.types import Column, Declaration, ExitCode, UserError
 
 # Beam's DirectRunner would first look for another engine in the network.
 _DEFAULT_RUNNER = "FnApiRunner"
@@ -192,14 +185,14 @@ class _Check(beam.DoFn):
         declaration = self._declaration
         try:
             batch, rejected = typed.convert(
-                element.batch, self._columns, declaration.label
+                element.batch, self._columns, declaration.label, declaration.split
             )
             rejected = (*element.batch.rejects, *rejected)
             if rejected:
                 in_order = tuple(sorted(rejected, key=lambda reject: reject.line))
                 yield TaggedOutput(_REJECTS, _Rejected(element.place, in_order))
             numbers = splits.assign(batch.table, declaration.split)
-            for number, split in enumerate(declaration.split.fractions):
+            for number, split in enumerate(declaration.split.names):
                 rows = batch.table.filter(pa.array(numbers == number))
                 if rows.num_rows:
                     yield _Rows(element.place, split, rows)
@@ -274,13 +267,10 @@ class _CombineStatistics(beam.CombineFn):
     """Rows of all batches into DatasetStatistics."""
 
     def __init__(self, declaration: Declaration):
-        self._types = {c.name: c.type for c in declaration.columns.values()}
-        self._counted = {
-            f.column for f in declaration.features.values() if isinstance(f, Vocabulary)
-        } | {n for n, t in self._types.items() if t is ColumnType.STRING}
+        self._declaration = declaration
 
     def create_accumulator(self) -> DatasetStatistics:
-        return DatasetStatistics(self._types, self._counted)
+        return DatasetStatistics.of(self._declaration)
 
     def add_input(self, statistics: DatasetStatistics, rows: _Rows):
         statistics.add(rows.split, rows.table)
@@ -297,7 +287,7 @@ class _CombineStatistics(beam.CombineFn):
 
 
 class _WriteStatistics(beam.DoFn):
-    """The statistics of everything to files: statistics.json and the constants."""
+    """The statistics of everything to files, and the constants made from them."""
 
     def __init__(self, declaration: Declaration, directory: str):
         self._declaration = declaration
@@ -305,10 +295,7 @@ class _WriteStatistics(beam.DoFn):
 
     def process(self, statistics: DatasetStatistics) -> Iterator[Any]:
         try:
-            files.write_json(
-                os.path.join(self._directory, STATISTICS_FILE),
-                statistics.summary().to_json(),
-            )
+            statistics_files.write(self._directory, statistics)
             if "train" not in statistics:
                 raise UserError(
                     "the train split has no rows, so there is nothing to compute"

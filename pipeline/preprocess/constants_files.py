@@ -5,7 +5,9 @@ r"""Constants of the model's graph as files that people can read and compare.
 
 A term may be any bytes. In a vocabulary file \\ stands for a backslash, \n for a
 line feed, \r for a carriage return, and a line \e for the empty term. A file never
-begins with a byte order mark: where the first term does, its first byte is \xef.
+begins with a byte order mark: where the first term does, its first byte is \xef. A
+blank or tab that ends a term is \x20 or \x09, for one that nobody sees in a file
+edited by hand would hide the term.
 Nothing else is escaped, so UTF-8 text stands as it is. Every line ends in a line
 feed. In FEATURE, characters other than letters, digits and _.-~ are written as %XX.
 """
@@ -25,9 +27,11 @@ from pipeline.types import Constants, Scaling, UserError
 _CONSTANTS = "constants.json"
 _VOCABULARIES = "vocabularies"
 _BOM = b"\xef\xbb\xbf"
+_BLANKS = (b" ", b"\t")
 _EMPTY_TERM = b"\\e"
-_ESCAPES = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r", b"\\xef": b"\xef"}
-_ESCAPE = re.compile(rb"\\(?:xef|.?)", re.DOTALL)
+_ESCAPES = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
+_ESCAPES |= {b"\\xef": b"\xef", b"\\x20": b" ", b"\\x09": b"\t"}
+_ESCAPE = re.compile(rb"\\(?:x(?:ef|20|09)|.?)", re.DOTALL)
 
 
 def write_constants(directory: str, constants: Constants) -> None:
@@ -143,7 +147,10 @@ def _escape(term: bytes) -> bytes:
     if not term:
         return _EMPTY_TERM
     escaped = term.replace(b"\\", b"\\\\")
-    return escaped.replace(b"\n", b"\\n").replace(b"\r", b"\\r")
+    escaped = escaped.replace(b"\n", b"\\n").replace(b"\r", b"\\r")
+    if escaped[-1:] in _BLANKS:
+        escaped = escaped[:-1] + b"\\x%02x" % escaped[-1]
+    return escaped
 
 
 def _term(path: str, number: int, line: bytes) -> bytes:
@@ -156,6 +163,11 @@ def _term(path: str, number: int, line: bytes) -> bytes:
         raise UserError(
             f"{path}, line {number}: holds a carriage return, as files saved on"
             " Windows do; a line ends in a line feed alone"
+        )
+    if line[-1:] in _BLANKS:
+        raise UserError(
+            f"{path}, line {number}: ends in a blank; remove it, or write"
+            rf" \x{line[-1]:02x} in its place if the term ends in one"
         )
     if line == _EMPTY_TERM:
         return b""

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from pipeline.declaration.reader import DEFAULT_FRACTIONS
+from pipeline.declaration.split import DEFAULT_FRACTIONS
 from pipeline.preprocess import typed_values
 from pipeline.preprocess.infer_column import Facts, ValueTable, infer_column
 from pipeline.preprocess.sources.base import WHOLE, RawBatch, Source

@@ -1,4 +1,4 @@
-"""Division of rows into splits by a hash of their key.
+"""Division of rows into splits, mostly by a hash of their key.
 
 A row's split depends on nothing but its key's values and the salt: not on the
 file, the batch, the order, the machine or the time. So a row that comes again
@@ -18,25 +18,29 @@ import hashlib
 import numpy as np
 import pyarrow as pa
 
-from pipeline.preprocess import row_bytes
-from pipeline.types import Split
+from pipeline.preprocess import declared_splits, row_bytes
+from pipeline.preprocess.number_text import Failures
+from pipeline.types import AnySplit, Split
 
 
-def assign(batch: pa.RecordBatch, split: Split) -> np.ndarray:
+def assign(batch: pa.RecordBatch, split: AnySplit) -> np.ndarray:
     """Says to which split each row belongs.
 
     Args:
       batch: Columns of type int64, float32 or binary; null is a missing value.
-      split: Shares, key columns and salt. An empty key means all columns of the
+      split: How to divide. An empty key of a Split means all columns of the
         batch, which must then stand in declared order in every batch.
 
     Returns:
-      An int64 index into `tuple(split.fractions)` for each row.
+      An int64 index into `split.names` for each row; -1 for a row that `failures`
+      names.
 
     Raises:
       KeyError: A key column is not in the batch.
       TypeError: A key column has another type.
     """
+    if not isinstance(split, Split):
+        return declared_splits.assign(batch, split)
     hashes = np.frombuffer(
         b"".join(_digests(key_bytes(batch, split.key), split.salt)), "<u8"
     )
@@ -44,6 +48,13 @@ def assign(batch: pa.RecordBatch, split: Split) -> np.ndarray:
     points = (hashes >> np.uint64(11)).astype(np.float64) * 2.0**-53
     cuts = np.cumsum(list(split.fractions.values()))[:-1]
     return np.searchsorted(cuts, points, side="right").astype(np.int64)
+
+
+def failures(batch: pa.RecordBatch, split: AnySplit) -> Failures:
+    """Says by row why it belongs to no split."""
+    if isinstance(split, Split):
+        return {}
+    return declared_splits.failures(batch, split)
 
 
 def key_bytes(batch: pa.RecordBatch, key: tuple[str, ...] = ()) -> list[bytes]:

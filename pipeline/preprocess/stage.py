@@ -14,6 +14,7 @@ from pipeline import environment, files, inputs
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import (
+    DATASET_FORMAT,
     DECLARATION_FILE,
     REJECTS_FILE,
     SCHEMA_FILE,
@@ -52,8 +53,12 @@ class Plan:
         return tuple(source.path for source in self.sources)
 
 
-def plan(settings: DataFlags) -> Plan:
+def plan(settings: DataFlags, schema: str | None = None) -> Plan:
     """Checks the flags against the files, without writing anything.
+
+    Args:
+      settings: The flags.
+      schema: Path of a schema whose rules take the place of the columns' own.
 
     Raises:
       UserError: A flag, a file or the declaration is wrong.
@@ -63,6 +68,7 @@ def plan(settings: DataFlags) -> Plan:
     sources = registry.open_inputs(settings)
     if settings.features is None:
         declaration = infer.infer_declaration(sources, label=settings.label)
+        declaration = _with_schema(declaration, schema)
         return Plan(sources, declaration, True, settings)
     if settings.label is not None:
         raise UserError(
@@ -72,9 +78,18 @@ def plan(settings: DataFlags) -> Plan:
     features = os.path.expanduser(settings.features.strip())
     if not os.path.isfile(features):
         raise UserError(f"--features: there is no file {features}")
-    declaration = declarations.load(features)
+    declaration = _with_schema(declarations.load(features), schema)
     inputs.check_columns(sources, declaration.columns.values(), features)
     return Plan(sources, declaration, False, settings)
+
+
+def _with_schema(declaration: Declaration, schema: str | None) -> Declaration:
+    if schema is None:
+        return declaration
+    # Protobuf takes a moment to import, and most runs have no schema of their own.
+    from pipeline.preprocess import schema as schemas
+
+    return schemas.apply(declaration, os.path.expanduser(schema.strip()))
 
 
 def _check_rejects(results: dict, settings: DataFlags, rejects: str) -> None:
@@ -139,7 +154,7 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
         console,
     )
     written = shards.finalize(aside, output.shards)
-    by_split: dict[str, list[dict]] = {s: [] for s in plan_.declaration.split.fractions}
+    by_split: dict[str, list[dict]] = {s: [] for s in plan_.declaration.split.names}
     for shard in written:
         by_split[shard.split].append(
             {
@@ -211,6 +226,7 @@ def run(directory: str, plan_: Plan, console: Console) -> Manifest:
             "columns": list(plan_.settings.columns),
             "skip_bad_records": plan_.settings.skip_bad_records,
         },
+        "format": DATASET_FORMAT,
     }
     wanted = manifests.fingerprint(_STAGE, sources, configuration)
     with files.locked(directory):

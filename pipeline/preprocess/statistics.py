@@ -1,17 +1,20 @@
 """Statistics of a dataset's columns as mergeable accumulators.
 
 Every worker adds its batches to accumulators of its own, and the accumulators are
-merged in any order: the result is that of one pass, up to the rounding of mean and
-variance (below 1e-9 of the values' size). Only the results are written to files; see
-`summaries`.
+merged in any order: the result is that of one pass, bit by bit. (The counts of a
+column with more than `value_limit` values depend on the order within stated bounds;
+see `value_counts`.) `summaries` and `statistics_proto` have the results as they are
+written to files, `accumulators` the accumulators themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.preprocess.moments import Moments
 from pipeline.preprocess.summaries import (
@@ -22,10 +25,13 @@ from pipeline.preprocess.summaries import (
 )
 from pipeline.preprocess.value_counts import ValueCounts
 from pipeline.preprocess.value_points import ValuePoints
-from pipeline.types import ColumnType
+from pipeline.types import ColumnType, Declaration, Identity, Vocabulary
 
 _TOP_VALUES = 20
+_PENDING = 65_536
+"""Numbers gathered before they are sorted in; costs 0.5 MB a column."""
 _SHARES = np.arange(21) / 20
+_COUNTERS = ("count", "missing", "non_finite", "zeros", "outside", "text_bytes")
 
 
 class ColumnStatistics:
@@ -35,6 +41,7 @@ class ColumnStatistics:
       column_type: Type of the column.
       want_values: Whether to count the values, for vocabularies and top values.
         Not possible for floats.
+      id_buckets: For an int column of ids, how many there are: others are counted.
       point_limit: So many distinct numbers give exact quantiles.
       value_limit: So many distinct values are counted exactly.
     """
@@ -43,17 +50,23 @@ class ColumnStatistics:
         self,
         column_type: ColumnType,
         want_values: bool = False,
+        id_buckets: int | None = None,
         point_limit: int = 65_536,
         value_limit: int = 1_000_000,
     ):
         self.type = column_type
+        self.id_buckets = id_buckets
         self.count = 0
         self.missing = 0
         self.non_finite = 0
         self.zeros = 0
-        self.moments = Moments()
-        self.log_moments = Moments()
-        self.points = ValuePoints(point_limit)
+        self.outside = 0
+        self.text_bytes = 0
+        self._moments = Moments()
+        self._log_moments = Moments()
+        self._points = ValuePoints(point_limit)
+        self._pending: list[np.ndarray] = []
+        self._pending_size = 0
         self.values = ValueCounts(column_type, value_limit) if want_values else None
 
     def add(self, array: pa.Array) -> None:
@@ -62,26 +75,96 @@ class ColumnStatistics:
         self.missing += array.null_count
         if self.values is not None:
             self.values.add(array)
-        if self.type is not ColumnType.STRING:
+        if self.type is ColumnType.STRING:
+            self.text_bytes += pc.sum(pc.binary_length(array)).as_py() or 0
+        else:
+            if self.id_buckets is not None:
+                outside = pc.or_(
+                    pc.less(array, 0), pc.greater_equal(array, self.id_buckets)
+                )
+                self.outside += pc.sum(outside).as_py() or 0
             numbers = array.drop_null().to_numpy(zero_copy_only=False)
             self._add_numbers(numbers.astype(np.float64))
 
     def merge(self, other: ColumnStatistics) -> ColumnStatistics:
         """Adds what another one of the same settings has gathered; returns self."""
-        if other.type is not self.type or (other.values is None) is not (
-            self.values is None
-        ):
+        if self.settings != other.settings:
             raise ValueError("statistics of different kinds of columns")
         self.count += other.count
         self.missing += other.missing
         self.non_finite += other.non_finite
         self.zeros += other.zeros
+        self.outside += other.outside
+        self.text_bytes += other.text_bytes
         self.moments.merge(other.moments)
         self.log_moments.merge(other.log_moments)
         self.points.merge(other.points)
         if self.values is not None:
             self.values.merge(other.values)
         return self
+
+    @property
+    def settings(self) -> tuple[ColumnType, bool, int | None]:
+        """Type, whether values are counted, and number of ids."""
+        return self.type, self.values is not None, self.id_buckets
+
+    @property
+    def moments(self) -> Moments:
+        """Of the finite numbers x."""
+        self._flush()
+        return self._moments
+
+    @property
+    def log_moments(self) -> Moments:
+        """Of sign(x) * log(1 + |x|)."""
+        self._flush()
+        return self._log_moments
+
+    @property
+    def points(self) -> ValuePoints:
+        """The finite numbers, counted."""
+        self._flush()
+        return self._points
+
+    def state(self) -> dict[str, Any]:
+        """All that is held, as plain values and arrays; see `accumulators`."""
+        self._flush()
+        lows, highs, counts = self._points.cells
+        return {
+            **{name: getattr(self, name) for name in _COUNTERS},
+            "total": self._moments.total,
+            "squares": self._moments.squares,
+            "log_total": self._log_moments.total,
+            "log_squares": self._log_moments.squares,
+            "level": self._points.level,
+            "lows": lows,
+            "highs": highs,
+            "cell_counts": counts,
+            "values": self.values and self.values.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes the place of what is held; the settings must be those of the state."""
+        for name in _COUNTERS:
+            setattr(self, name, state[name])
+        numbers = int(state["cell_counts"].sum())
+        self._moments = Moments(numbers, state["total"], state["squares"])
+        self._log_moments = Moments(numbers, state["log_total"], state["log_squares"])
+        self._points = ValuePoints.from_cells(
+            self._points.limit,
+            state["level"],
+            state["lows"],
+            state["highs"],
+            state["cell_counts"],
+        )
+        if self.values is not None:
+            self.values = ValueCounts.from_state(
+                self.type, self.values.limit, state["values"]
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._flush()
+        return self.__dict__
 
     @property
     def present(self) -> int:
@@ -105,6 +188,7 @@ class ColumnStatistics:
             count=self.count,
             missing=self.missing,
             non_finite=self.non_finite,
+            outside=self.outside,
             distinct=distinct,
             numbers=self._number_summary() if self.moments.count else None,
             values=values,
@@ -116,9 +200,21 @@ class ColumnStatistics:
             numbers = numbers[finite]
             self.non_finite += len(finite) - len(numbers)
         self.zeros += len(numbers) - int(np.count_nonzero(numbers))
-        self.moments.add(numbers)
-        self.log_moments.add(np.copysign(np.log1p(np.abs(numbers)), numbers))
-        self.points.add(numbers)
+        if len(numbers):
+            self._pending.append(numbers)
+            self._pending_size += len(numbers)
+        if self._pending_size >= _PENDING:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._pending_size:
+            return
+        numbers, counts = np.unique(np.concatenate(self._pending), return_counts=True)
+        self._pending, self._pending_size = [], 0
+        self._moments.add(numbers, counts)
+        logs = np.copysign(np.log1p(np.abs(numbers)), numbers)
+        self._log_moments.add(logs, counts)
+        self._points.add(numbers, counts)
 
     def _number_summary(self) -> NumberSummary:
         quantiles = tuple(self.points.quantiles(_SHARES).tolist())
@@ -141,34 +237,63 @@ class DatasetStatistics(Mapping[str, Mapping[str, ColumnStatistics]]):
     Args:
       columns: Type of each column to look at.
       want_values: Columns whose values are counted.
-      **limits: Passed to ColumnStatistics.
+      id_buckets: Number of ids of each column of ids.
+      point_limit: Passed to ColumnStatistics, as value_limit.
     """
 
     def __init__(
         self,
         columns: Mapping[str, ColumnType],
         want_values: Collection[str] = (),
-        **limits: int,
+        id_buckets: Mapping[str, int] | None = None,
+        point_limit: int = 65_536,
+        value_limit: int = 1_000_000,
     ):
-        self._columns = dict(columns)
-        self._want_values = frozenset(want_values)
-        self._limits = limits
+        self.columns = dict(columns)
+        self.want_values = frozenset(want_values)
+        self.id_buckets = dict(id_buckets or {})
+        self.limits = {"point_limit": point_limit, "value_limit": value_limit}
         self._splits: dict[str, dict[str, ColumnStatistics]] = {}
+
+    @classmethod
+    def of(cls, declaration: Declaration) -> DatasetStatistics:
+        """Returns empty statistics of all that a declaration needs."""
+        features = declaration.features.values()
+        columns = declaration.columns.values()
+        return cls(
+            {c.name: c.type for c in columns},
+            {f.column for f in features if isinstance(f, Vocabulary)}
+            | {c.name for c in columns if c.type is ColumnType.STRING},
+            {f.column: f.buckets for f in features if isinstance(f, Identity)},
+        )
 
     def add(self, split: str, batch: pa.RecordBatch) -> None:
         """Adds rows of a split; raises KeyError where a column is not in them."""
-        for name, column in self._split(split).items():
+        for name, column in self.split(split).items():
             column.add(batch.column(name))
+
+    def empty(self) -> DatasetStatistics:
+        """Returns statistics of the same columns without rows."""
+        return DatasetStatistics(
+            self.columns, self.want_values, self.id_buckets, **self.limits
+        )
 
     def merge(self, other: DatasetStatistics) -> DatasetStatistics:
         """Adds what another one of the same columns has gathered; returns self."""
+        if other.columns != self.columns:
+            raise ValueError("statistics of different columns")
         for split, columns in other.items():
-            mine = self._split(split)
-            if mine.keys() != columns.keys():
-                raise ValueError("statistics of different columns")
-            for name, column in columns.items():
-                mine[name].merge(column)
+            for name, column in self.split(split).items():
+                column.merge(columns[name])
         return self
+
+    def all_rows(self) -> Mapping[str, ColumnStatistics]:
+        """Returns the statistics of all splits together."""
+        merged = self.empty().split("all")
+        for split in sorted(self):
+            for name, column in merged.items():
+                column.merge(self[split][name])
+        return merged
 
     def summary(self) -> DatasetSummary:
         """The results so far."""
@@ -188,10 +313,16 @@ class DatasetStatistics(Mapping[str, Mapping[str, ColumnStatistics]]):
     def __len__(self) -> int:
         return len(self._splits)
 
-    def _split(self, split: str) -> dict[str, ColumnStatistics]:
+    def split(self, split: str) -> dict[str, ColumnStatistics]:
+        """Returns the statistics of a split, new ones where there are none yet."""
         if split not in self._splits:
             self._splits[split] = {
-                name: ColumnStatistics(kind, name in self._want_values, **self._limits)
-                for name, kind in self._columns.items()
+                name: ColumnStatistics(
+                    kind,
+                    name in self.want_values,
+                    self.id_buckets.get(name),
+                    **self.limits,
+                )
+                for name, kind in self.columns.items()
             }
         return self._splits[split]

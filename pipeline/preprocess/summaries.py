@@ -61,6 +61,7 @@ class ColumnSummary:
       count: Number of rows.
       missing: Rows without a value.
       non_finite: Rows with NaN or an infinity, which no other number includes.
+      outside: Rows with an id outside the buckets of an identity feature.
       distinct: Number of different values; a lower bound if the values are
         truncated, None if not known.
       numbers: None for strings and where there is no finite value.
@@ -71,6 +72,7 @@ class ColumnSummary:
     count: int
     missing: int
     non_finite: int
+    outside: int
     distinct: int | None
     numbers: NumberSummary | None
     values: ValueSummary | None

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.preprocess import typed_values
+from pipeline.preprocess import column_rules, splits, typed_values
 from pipeline.preprocess.number_text import Failures, parse, trim
 from pipeline.preprocess.rejects import Reject
 from pipeline.preprocess.sources.base import RawBatch
-from pipeline.types import Column, ColumnType, Label
+from pipeline.types import AnySplit, Column, ColumnType, Label, Split
 
 _MAX_SHOWN = 60
 _MAX_CLASSES_SHOWN = 10
@@ -37,7 +37,10 @@ class TypedBatch:
 
 
 def convert(
-    raw: RawBatch, columns: Sequence[Column], label: Label | None = None
+    raw: RawBatch,
+    columns: Sequence[Column],
+    label: Label | None = None,
+    split: AnySplit | None = None,
 ) -> tuple[TypedBatch, tuple[Reject, ...]]:
     """Converts rows to the declared types.
 
@@ -46,6 +49,7 @@ def convert(
       columns: The declared columns.
       label: The label, one of the columns. A row without it is rejected, even
         where the column has a default.
+      split: How rows are divided. A row that belongs to no split is rejected.
 
     Returns:
       The good rows, and one reject for each other row, naming its first failing
@@ -62,6 +66,9 @@ def convert(
         for row, reason in failures.items():
             failed.setdefault(row, (column.name, reason))
     table = pa.record_batch(arrays, [column.name for column in columns])
+    if split is not None and not isinstance(split, Split):
+        for row, reason in splits.failures(table, split).items():
+            failed.setdefault(row, (split.column, reason))
     if not failed:
         return TypedBatch(table, raw.path, raw.lines), ()
     rejects = tuple(
@@ -85,9 +92,10 @@ def _convert_column(
     else:
         array, missing, failures = typed_values.to_numbers(values, column)
         texts = None
+    array, outside = column_rules.apply(array, column)
     failures = {
         row: f"column {column.name}: {_show(values, row)} {reason}"
-        for row, reason in failures.items()
+        for row, reason in {**outside, **failures}.items()
     }
     if column.required or label is not None:
         for row in np.flatnonzero(missing.to_numpy(zero_copy_only=False)).tolist():

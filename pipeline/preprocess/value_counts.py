@@ -13,6 +13,9 @@ same counts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,6 +87,31 @@ class ValueCounts:
         order = _by_falling_count(values, self._counts)[:count]
         counts = self._counts[order].tolist()
         return list(zip(values.take(pa.array(order)).to_pylist(), counts, strict=True))
+
+    def state(self) -> dict[str, Any]:
+        """All that is held, in an order of its own; `from_state` restores it."""
+        self._flush()
+        order = _by_falling_count(self._values, self._counts)
+        return {
+            "values": self._values.take(pa.array(order)),
+            "counts": self._counts[order],
+            "undercount": self.undercount,
+            "truncated": self.truncated,
+            "most_held": self._most_held,
+        }
+
+    @classmethod
+    def from_state(
+        cls, column_type: ColumnType, limit: int, state: Mapping[str, Any]
+    ) -> ValueCounts:
+        """The inverse of `state`."""
+        counts = cls(column_type, limit)
+        counts._values = state["values"].cast(counts._type)
+        counts._counts = np.array(state["counts"], np.int64)
+        counts.undercount = state["undercount"]
+        counts.truncated = state["truncated"]
+        counts._most_held = state["most_held"]
+        return counts
 
     def __getstate__(self) -> dict:
         self._flush()

@@ -22,9 +22,6 @@ from __future__ import annotations
 
 import numpy as np
 
-_PENDING = 65_536
-"""Values gathered before they are sorted in; costs 0.5 MB a column."""
-
 
 class ValuePoints:
     """Counts of float64 values in at most `limit` cells.
@@ -40,45 +37,47 @@ class ValuePoints:
         # At level 0 both are the same array: each cell holds one value.
         self._lows = self._highs = np.zeros(0)
         self._counts = np.zeros(0, np.int64)
-        self._pending: list[np.ndarray] = []
-        self._pending_size = 0
 
-    def add(self, values: np.ndarray) -> None:
-        """Counts float64 values."""
-        if not len(values):
-            return
-        self._pending.append(values + 0.0)
-        self._pending_size += len(values)
-        if self._pending_size >= _PENDING:
-            self._flush()
+    def add(self, values: np.ndarray, counts: np.ndarray) -> None:
+        """Counts rising float64 values, each so many times."""
+        if len(values):
+            values = values + 0.0
+            self._combine(values, values, counts, 0)
 
     def merge(self, other: ValuePoints) -> None:
         """Adds what another one of the same limit has counted."""
         if other.limit != self.limit:
             raise ValueError(f"limits differ: {self.limit} and {other.limit}")
-        self._flush()
-        other._flush()
         self._combine(other._lows, other._highs, other._counts, other.level)
 
-    def __getstate__(self) -> dict:
-        self._flush()
-        return self.__dict__
+    @property
+    def cells(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Lowest value, highest value and count of each cell, rising."""
+        return self._lows, self._highs, self._counts
+
+    @classmethod
+    def from_cells(
+        cls, limit: int, level: int, lows: np.ndarray, highs: np.ndarray, counts
+    ) -> ValuePoints:
+        """The points whose limit, level and cells these are."""
+        points = cls(limit)
+        points.level = level
+        points._lows, points._counts = lows, counts
+        points._highs = highs if level else lows
+        return points
 
     @property
     def total(self) -> int:
-        self._flush()
         return int(self._counts.sum())
 
     @property
     def distinct(self) -> int | None:
         """How many different values there were, or None if not known any more."""
-        self._flush()
         return len(self._counts) if self.level == 0 else None
 
     @property
     def rank_error(self) -> float:
         """The most by which the rank of a quantile can be off, as share of rows."""
-        self._flush()
         mixed = self._counts[self._lows != self._highs]
         return float(mixed.max() / self._counts.sum()) if len(mixed) else 0.0
 
@@ -102,6 +101,23 @@ class ValuePoints:
         # The first row of a cell has its lowest value, the last one its highest.
         inside = (ranks - (upto[cells] - counts) - 1) / np.maximum(counts - 1, 1)
         return np.clip(lows * (1 - inside) + highs * inside, lows, highs)
+
+    def counts_below(self, cuts: np.ndarray) -> np.ndarray:
+        """How many rows lie below each of the rising cuts, as float64.
+
+        Exact but for a cell that a cut divides: its rows count in proportion.
+        """
+        lows, highs, counts = self._lows, self._highs, self._counts
+        upto = np.concatenate([[0.0], np.cumsum(counts)])
+        whole = np.searchsorted(highs, cuts, side="left")
+        below = upto[whole]
+        inside = np.minimum(whole, max(len(lows) - 1, 0))
+        if len(lows):
+            divided = (whole < len(lows)) & (lows[inside] < cuts)
+            width = np.where(divided, highs[inside] - lows[inside], 1.0)
+            share = np.where(divided, (cuts - lows[inside]) / width, 0.0)
+            below = below + share * counts[inside]
+        return below
 
     def cuts(self, parts: int) -> np.ndarray:
         """Rising values that divide the rows as evenly as may be, at most parts - 1.
@@ -131,13 +147,6 @@ class ValuePoints:
         if not total:
             raise ValueError("no values")
         return total
-
-    def _flush(self) -> None:
-        if not self._pending_size:
-            return
-        values, counts = np.unique(np.concatenate(self._pending), return_counts=True)
-        self._pending, self._pending_size = [], 0
-        self._combine(values, values, counts, 0)
 
     def _combine(
         self, lows: np.ndarray, highs: np.ndarray, counts: np.ndarray, level: int

@@ -16,6 +16,7 @@ from pipeline.types import (
     Bucketized,
     Crossed,
     Hashed,
+    Identity,
     Numeric,
     Scale,
     Scaling,
@@ -93,6 +94,7 @@ def _cases(draw):
         name, kind = f"f{len(features)}", c.type.value
         kinds = [Vocabulary, Hashed] if kind != "float" else []
         kinds += [Numeric, Bucketized] if kind != "string" else []
+        kinds += [Identity] if kind == "int" else []
         feature = draw(st.sampled_from(kinds))
         if feature is Numeric:
             scale = draw(st.sampled_from(Scale))
@@ -102,6 +104,8 @@ def _cases(draw):
             cuts = draw(st.sets(st.sampled_from(_CUTS), min_size=1))
             cuts = tuple(sorted(cuts))
             features.append(Bucketized(name, c.name, cuts, use="both"))
+        elif feature is Identity:
+            features.append(Identity(name, c.name, draw(st.integers(1, 11))))
         elif feature is Hashed:
             features.append(Hashed(name, c.name, draw(st.integers(2, 50))))
         else:
@@ -181,6 +185,17 @@ def test_values_outside_the_vocabulary_share_its_last_ids():
     assert found[0] == 0
     assert set(found[1:, 0]) <= {1, 2}
     np.testing.assert_array_equal(found, by_layer)
+
+
+def test_ids_out_of_range_share_the_last_id():
+    declaration = declare(
+        COLUMNS, [Identity("id", "i", 10), Identity("other", "i_as_text", 1)]
+    )
+    ids = [3, -1, 10, 12, 0, 9, -(2**63), 2**63 - 1]
+    raw = _raw(8, i=ids, i_as_text=[0] * 8)
+    found = _both_ways(declaration, constants_for(declaration), raw)
+    assert found["id"][0][:, 0].tolist() == [3, 10, 10, 10, 0, 9, 10, 10]
+    _assert_agree(declaration, constants_for(declaration), raw)
 
 
 def test_no_rows():

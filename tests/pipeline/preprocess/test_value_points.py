@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.preprocess import value_points
 from pipeline.preprocess.value_points import ValuePoints
 
 VALUES = st.lists(
@@ -27,12 +26,16 @@ SHARES = np.arange(21) / 20
 
 def points_of(values, limit=65_536):
     points = ValuePoints(limit)
-    points.add(np.array(values, np.float64))
+    add(points, values)
     return points
 
 
+def add(points, values):
+    points.add(*np.unique(np.array(values, np.float64), return_counts=True))
+
+
 def state(points):
-    return {k: np.array(v).tolist() for k, v in points.__getstate__().items()}
+    return {k: np.array(v).tolist() for k, v in vars(points).items()}
 
 
 @st.composite
@@ -53,8 +56,7 @@ def test_state_depends_on_nothing_but_the_values(partition, limit):
     expected = state(points_of(values, limit))
     streamed, merged = ValuePoints(limit), ValuePoints(limit)
     for part in parts:
-        streamed.add(np.array(part, np.float64))
-        _ = streamed.total  # Sorts in what is pending, as a big batch does.
+        add(streamed, part)
         merged.merge(pickle.loads(pickle.dumps(points_of(part, limit))))
     assert state(streamed) == expected
     assert state(merged) == expected
@@ -105,7 +107,7 @@ def test_usual_data_beyond_the_limit(draw):
     values = draw(np.random.default_rng(1), 400_000).astype(np.float64)
     points = ValuePoints()
     for part in np.array_split(values, 90):
-        points.add(part)
+        add(points, part)
     assert points.distinct is None
     assert points.rank_error < 3e-4
     exact = np.quantile(values, SHARES, method="inverted_cdf")
@@ -160,12 +162,12 @@ def test_limits():
         ValuePoints(4).merge(ValuePoints(5))
 
 
-def test_added_arrays_are_not_kept(monkeypatch):
-    monkeypatch.setattr(value_points, "_PENDING", 4)
-    points = ValuePoints()
-    values = np.array([1.0, 2.0, 3.0])
-    points.add(values)
-    values[:] = 9
-    points.add(np.array([4.0]))
-    assert points._pending == []
-    assert points.quantiles([0.0, 1.0]).tolist() == [1.0, 4.0]
+@given(VALUES, st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=5))
+@settings(deadline=None)
+def test_counts_below(values, cuts):
+    cuts = np.sort(cuts)
+    expected = [sum(v < c for v in values) for c in cuts]
+    assert points_of(values).counts_below(cuts).tolist() == expected
+    points = points_of(values, 3)
+    error = points.rank_error * len(values) + 1e-6
+    assert np.all(np.abs(points.counts_below(cuts) - expected) <= error)

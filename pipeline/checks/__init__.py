@@ -1,0 +1,1 @@
+"""Checks of a finished dataset: against a schema and against an earlier dataset."""
