@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from export import versions
 from model_fns import registry
-from pipeline import environment, model_dir, predict, show, training_checks
+from pipeline import environment, files, model_dir, predict, show, training_checks
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import open_dataset
