@@ -153,12 +153,13 @@ def run(
             console.progress(f"train: starts afresh; what was there is now {aside}")
         finished = manifests.read(directory)
         wanted = manifests.fingerprint(_STAGE, inputs, configuration)
-        if finished and finished.fingerprint == wanted:
+        complete = finished is not None and finished.fingerprint == wanted
+        if complete and model_dir.has_checkpoint(directory):
             console.progress(
                 f"train: reused, {directory} is complete at step {max_steps:,}"
             )
             return TrainResult(finished, 0)
-        training_checks.check_same_structure(model)
+        model = training_checks.check_same_structure(model)
         model_dir.write(model)
         files.write_atomically(os.path.join(directory, _FLAGS_FILE), flagfile)
         start_step = _current_step(model)

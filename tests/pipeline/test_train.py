@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import files, train
+from pipeline import files, model_dir, train
 from pipeline.compat import tf
 from pipeline.console import Console
 from pipeline.dataset import Dataset, open_dataset
 from pipeline.flags.data import DataFlags
 from pipeline.flags.training import TrainingFlags
-from pipeline.preprocess import stage
+from pipeline.preprocess import constants_files, stage
 from pipeline.types import ExitCode, UserError
 
 MODELS = ("wide_deep", "keras_wide_deep")
@@ -164,6 +164,27 @@ def test_another_dataset_is_noticed_and_can_be_gone_on_with(tmp_path, dataset):
         _train(tmp_path / "m", other)
     result = _train(tmp_path / "m", other, on_change="continue", max_steps=30)
     assert result.steps == 10
+
+
+def test_terms_keep_their_ids_when_new_data_orders_them_otherwise(tmp_path, dataset):
+    _train(tmp_path / "m", dataset)
+    other = _make_dataset(tmp_path / "other", DECLARATION, _rows(300, "cccccbba"))
+    before = constants_files.read_constants(dataset.directory).vocabularies["c"]
+    assert constants_files.read_constants(other.directory).vocabularies["c"] != before
+    _train(tmp_path / "m", other, on_change="continue", max_steps=30)
+    assert (
+        model_dir.open_model(str(tmp_path / "m")).constants.vocabularies["c"] == before
+    )
+
+
+def test_a_finished_model_without_its_checkpoints_is_trained_again(tmp_path, dataset):
+    first = _train(tmp_path / "m", dataset)
+    for path in (tmp_path / "m").glob("*ckpt*"):
+        path.unlink()
+    (tmp_path / "m" / "checkpoint").unlink()
+    again = _train(tmp_path / "m", dataset)
+    assert again.steps == 20
+    assert again.manifest.results == first.manifest.results
 
 
 @pytest.mark.parametrize(
