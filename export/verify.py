@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 import math
 import os
@@ -164,11 +163,7 @@ def verify(
     """
     rows = min(rows or part.rows, part.rows)
     expected = _expected(trained, checkpoint, part, declaration, rows)
-    serialized = list(
-        itertools.islice(
-            tf.data.TFRecordDataset(list(part.files)).as_numpy_iterator(), rows
-        )
-    )
+    serialized = records.serialized_rows(part, declaration, rows)
     raw = _raw_columns(serialized, declaration.input_columns)
     with tempfile.TemporaryDirectory() as case_dir:
         writer = _CaseWriter(case_dir)

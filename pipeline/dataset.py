@@ -8,7 +8,7 @@ import os
 from pipeline import declaration as declarations
 from pipeline import manifest as manifests
 from pipeline.manifest import Manifest
-from pipeline.types import Declaration, ExitCode, UserError
+from pipeline.types import Declaration, ExitCode, RecordForm, UserError
 
 DECLARATION_FILE = "features.yaml"
 REJECTS_FILE = "rejects.jsonl"
@@ -22,11 +22,13 @@ class Shards:
 
     Attributes:
       files: Paths in order.
-      rows: Number of tf.Examples in all of them.
+      rows: Number of rows in all of them.
+      form: What a tf.Example in them holds.
     """
 
     files: tuple[str, ...]
     rows: int
+    form: RecordForm = RecordForm.ROWS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +79,7 @@ def _splits(directory: str, manifest: Manifest) -> dict[str, Shards]:
         splits[split] = Shards(
             tuple(os.path.join(directory, e["file"]) for e in entries),
             sum(e["rows"] for e in entries),
+            RecordForm(manifest.configuration["record_form"]),
         )
     return splits
 

@@ -53,6 +53,26 @@ class ColumnType(enum.Enum):
     STRING = "string"
 
 
+class RecordForm(enum.Enum):
+    """What a record of a dataset, a tf.Example, holds.
+
+    ROWS: one row; a missing value is an absent feature. BLOCKS: the values of up to
+    BLOCK_ROWS rows, a list a feature; a missing value stands as 0 or the empty
+    string and its row's place is listed in the feature `missing_feature(NAME)`.
+    """
+
+    ROWS = "rows"
+    BLOCKS = "blocks"
+
+
+BLOCK_ROWS = 512
+
+
+def missing_feature(column: str) -> str:
+    """The feature of a block that lists the rows without a value, from 0."""
+    return f"{column}:missing"
+
+
 Default = Union[int, float, str]
 
 

@@ -7,6 +7,8 @@ import math
 
 from absl import flags
 
+from pipeline.types import BLOCK_ROWS, RecordForm
+
 
 @dataclasses.dataclass(frozen=True)
 class DataFlags:
@@ -19,6 +21,7 @@ class DataFlags:
       max_reject_fraction: Share of rows that may be rejected, in [0, 1].
       shard_mb: Size at which a record shard is closed, in MiB.
       beam_options: Further options for Beam's runner, as one line.
+      record_form: What a record holds, a value of RecordForm.
     """
 
     input: str | None
@@ -27,6 +30,7 @@ class DataFlags:
     max_reject_fraction: float
     shard_mb: int
     beam_options: tuple[str, ...]
+    record_form: str = RecordForm.BLOCKS.value
 
 
 def define(values: flags.FlagValues) -> None:
@@ -66,6 +70,14 @@ def define(values: flags.FlagValues) -> None:
         upper_bound=4096,
         flag_values=values,
     )
+    flags.DEFINE_enum(
+        "record_form",
+        RecordForm.BLOCKS.value,
+        [form.value for form in RecordForm],
+        "What a tf.Example of the dataset holds: one of the rows, or a block of up to"
+        f" {BLOCK_ROWS} rows, which is smaller and faster to write and to read.",
+        flag_values=values,
+    )
     flags.DEFINE_multi_string(
         "beam_option",
         [],
@@ -87,4 +99,5 @@ def read(values: flags.FlagValues) -> DataFlags:
         max_reject_fraction=values.max_reject_fraction,
         shard_mb=values.shard_mb,
         beam_options=tuple(values.beam_option),
+        record_form=values.record_form,
     )

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
-import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.pvalue import TaggedOutput
 from apache_beam.transforms.window import GlobalWindow
@@ -29,15 +28,22 @@ from pipeline.preprocess import (
     constants,
     constants_files,
     csv_source,
-    example_encoder,
     rejects,
     splits,
     typed,
 )
 from pipeline.preprocess.csv_pieces import Reject
-from pipeline.preprocess.shards import ShardInfo, ShardWriter
+from pipeline.preprocess.shards import ShardInfo
+from pipeline.preprocess.split_writer import SplitWriter
 from pipeline.preprocess.statistics import DatasetStatistics
-from pipeline.types import ColumnType, Declaration, ExitCode, UserError, Vocabulary
+from pipeline.types import (
+    ColumnType,
+    Declaration,
+    ExitCode,
+    RecordForm,
+    UserError,
+    Vocabulary,
+)
 
 # Beam's DirectRunner would first look for another engine in the network.
 _DEFAULT_RUNNER = "FnApiRunner"
@@ -55,6 +61,7 @@ class JobSettings:
       declaration: The features.
       directory: Where everything is written; it exists and is empty.
       shard_bytes: Size at which a shard is closed.
+      record_form: What a record holds.
       beam_options: Options of Beam, e.g. `--direct_num_workers=2`.
     """
 
@@ -62,6 +69,7 @@ class JobSettings:
     declaration: Declaration
     directory: str
     shard_bytes: int
+    record_form: RecordForm
     beam_options: tuple[str, ...] = ()
 
 
@@ -97,11 +105,10 @@ class _Raw:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Rows:
-    """Checked rows of one split."""
+    """Checked rows of a file."""
 
     file_index: int
-    split: str
-    table: pa.RecordBatch
+    divided: splits.DividedRows
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -171,11 +178,9 @@ class _Check(beam.DoFn):
             if rejected:
                 in_order = tuple(sorted(rejected, key=lambda reject: reject.line))
                 yield TaggedOutput(_REJECTS, _Rejected(element.file_index, in_order))
-            numbers = splits.assign(batch.table, declaration.split)
-            for number, split in enumerate(declaration.split.fractions):
-                rows = batch.table.filter(pa.array(numbers == number))
-                if rows.num_rows:
-                    yield _Rows(element.file_index, split, rows)
+            if batch.table.num_rows:
+                divided = splits.divide(batch.table, declaration.split)
+                yield _Rows(element.file_index, divided)
         except Exception as error:
             yield _failure(error)
 
@@ -183,36 +188,39 @@ class _Check(beam.DoFn):
 class _WriteShards(beam.DoFn):
     """Rows to shards; the rows of one file and split stay in order."""
 
-    def __init__(self, directory: str, shard_bytes: int):
-        self._directory = directory
-        self._shard_bytes = shard_bytes
+    def __init__(self, settings: JobSettings):
+        self._settings = settings
 
     def start_bundle(self):
-        self._writers: dict[tuple[int, str], ShardWriter] = {}
+        self._writers: dict[int, SplitWriter] = {}
 
     def process(self, element: _Rows) -> Iterator[ShardInfo]:
         try:
-            place = (element.file_index, element.split)
-            if place not in self._writers:
-                yield from self._close_others(element.file_index)
-                self._writers[place] = ShardWriter(
-                    self._directory,
-                    element.split,
-                    f"{element.file_index:08d}",
-                    self._shard_bytes,
+            index = element.file_index
+            if index not in self._writers:
+                # Files come one after the other, so those before are done.
+                yield from self._close_all()
+                settings = self._settings
+                self._writers[index] = SplitWriter(
+                    settings.directory,
+                    f"{index:08d}",
+                    settings.shard_bytes,
+                    settings.record_form,
                 )
-            self._writers[place].write(example_encoder.encode(element.table))
+            self._writers[index].write(element.divided)
         except Exception as error:
             yield _failure(error)
 
-    def _close_others(self, file_index: int) -> Iterator[ShardInfo]:
-        # Files come one after the other, so those before are done.
-        for place in [p for p in self._writers if p[0] != file_index]:
-            yield from self._writers.pop(place).close()
+    def _close_all(self) -> Iterator[ShardInfo]:
+        while self._writers:
+            yield from self._writers.popitem()[1].close()
 
     def finish_bundle(self):
-        for shard in self._close_others(-1):
-            yield _global(shard)
+        try:
+            for shard in self._close_all():
+                yield _global(shard)
+        except Exception as error:
+            yield TaggedOutput(_FAILURES, _global(_failure(error).value))
 
 
 class _WriteRejects(beam.DoFn):
@@ -255,7 +263,8 @@ class _CombineStatistics(beam.CombineFn):
         return DatasetStatistics(self._types, self._counted)
 
     def add_input(self, statistics: DatasetStatistics, rows: _Rows):
-        statistics.add(rows.split, rows.table)
+        for split, table in rows.divided.by_split():
+            statistics.add(split, table)
         return statistics
 
     def merge_accumulators(self, accumulators):
@@ -327,7 +336,7 @@ def _build(pipeline: beam.Pipeline, settings: JobSettings, parts: str, console) 
         _FAILURES, _REJECTS, main="rows"
     )
     written = checked.rows | "Shards" >> beam.ParDo(
-        _WriteShards(settings.directory, settings.shard_bytes)
+        _WriteShards(settings)
     ).with_outputs(_FAILURES, main="shards")
     statistics = (
         checked.rows

@@ -13,7 +13,9 @@ declaration the encoding is unambiguous. -0.0 stands as 0.0 and every NaN as one
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +46,39 @@ def assign(batch: pa.RecordBatch, split: Split) -> np.ndarray:
     points = (hashes >> np.uint64(11)).astype(np.float64) * 2.0**-53
     cuts = np.cumsum(list(split.fractions.values()))[:-1]
     return np.searchsorted(cuts, points, side="right").astype(np.int64)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DividedRows:
+    """Rows sorted by split; within a split they stand as they came.
+
+    Attributes:
+      table: The rows.
+      parts: Split, first row and end of each split that has rows.
+    """
+
+    table: pa.RecordBatch
+    parts: tuple[tuple[str, int, int], ...]
+
+    def by_split(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Each split that has rows, and them; nothing is copied."""
+        for split, start, stop in self.parts:
+            yield split, self.table.slice(start, stop - start)
+
+
+def divide(batch: pa.RecordBatch, split: Split) -> DividedRows:
+    """Sorts rows by their split; see `assign`."""
+    numbers = assign(batch, split)
+    ends = np.cumsum(np.bincount(numbers, minlength=len(split.fractions))).tolist()
+    starts = [0, *ends]
+    parts = tuple(
+        (name, start, end)
+        for name, start, end in zip(split.fractions, starts, ends, strict=False)
+        if start < end
+    )
+    # One sorted copy costs less than one filtered copy a split.
+    order = np.argsort(numbers, kind="stable")
+    return DividedRows(batch.take(pa.array(order)), parts)
 
 
 def key_bytes(batch: pa.RecordBatch, key: tuple[str, ...] = ()) -> list[bytes]:

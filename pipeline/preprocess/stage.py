@@ -23,7 +23,13 @@ from pipeline.flags.data import DataFlags
 from pipeline.manifest import Manifest
 from pipeline.preprocess import infer
 from pipeline.preprocess.summaries import DatasetSummary
-from pipeline.types import Declaration, ExitCode, UserError
+from pipeline.types import (
+    Declaration,
+    ExitCode,
+    RecordForm,
+    UserError,
+    missing_feature,
+)
 
 _STAGE = "preprocess"
 _MIB = 1 << 20
@@ -46,6 +52,15 @@ class Plan:
     settings: DataFlags
 
 
+def _check_block_names(declaration: Declaration) -> None:
+    for name in declaration.columns:
+        if missing_feature(name) in declaration.columns:
+            raise UserError(
+                f"a block cannot hold both the columns {name} and"
+                f" {missing_feature(name)}: rename one or give --record_form=rows"
+            )
+
+
 def plan(settings: DataFlags) -> Plan:
     """Checks the flags against the files, without writing anything.
 
@@ -56,6 +71,13 @@ def plan(settings: DataFlags) -> Plan:
         raise UserError(
             "--input is needed: the raw CSV files, e.g. --input='data/*.csv'"
         )
+    plan_ = _plan(settings)
+    if settings.record_form == RecordForm.BLOCKS.value:
+        _check_block_names(plan_.declaration)
+    return plan_
+
+
+def _plan(settings: DataFlags) -> Plan:
     paths = files.expand_patterns("input", settings.input)
     if settings.features is None:
         declaration = infer.infer_declaration(paths, label=settings.label)
@@ -130,6 +152,7 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
             declaration=plan_.declaration,
             directory=aside,
             shard_bytes=plan_.settings.shard_mb * _MIB,
+            record_form=RecordForm(plan_.settings.record_form),
             beam_options=plan_.settings.beam_options,
         ),
         console,
@@ -200,6 +223,7 @@ def run(directory: str, plan_: Plan, console: Console) -> Manifest:
     configuration = {
         "declaration": declarations.dump(plan_.declaration),
         "shard_mb": plan_.settings.shard_mb,
+        "record_form": plan_.settings.record_form,
     }
     wanted = manifests.fingerprint(_STAGE, sources, configuration)
     with files.locked(directory):

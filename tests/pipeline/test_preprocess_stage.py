@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from input_fns import records
 from pipeline import dataset as datasets
 from pipeline.compat import tf
 from pipeline.console import Console
@@ -83,11 +84,14 @@ def features(tmp_path: Path) -> Path:
 
 
 def _examples(directory: Path, split: str) -> list[tf.train.Example]:
-    shards = datasets.open_dataset(str(directory)).splits[split]
-    return [
-        tf.train.Example.FromString(record)
-        for record in tf.data.TFRecordDataset(list(shards.files)).as_numpy_iterator()
-    ]
+    dataset = datasets.open_dataset(str(directory))
+    shards = dataset.splits[split]
+    serialized = records.serialized_rows(
+        records.Records(shards.files, shards.rows, shards.form),
+        dataset.declaration,
+        shards.rows,
+    )
+    return [tf.train.Example.FromString(row) for row in serialized]
 
 
 def _all_examples(directory: Path) -> dict[int, tuple[str, tf.train.Example]]:
@@ -100,9 +104,11 @@ def _all_examples(directory: Path) -> dict[int, tuple[str, tf.train.Example]]:
     return found
 
 
-def test_every_row_is_in_one_split_with_its_values(tmp_path, features):
+@pytest.mark.parametrize("form", ["rows", "blocks"])
+def test_every_row_is_in_one_split_with_its_values(tmp_path, features, form):
     rows = _rows(600)
-    manifest = _run(tmp_path / "d", _settings(_write(tmp_path / "a.csv", rows), features))
+    path = _write(tmp_path / "a.csv", rows)
+    manifest = _run(tmp_path / "d", _settings(path, features, record_form=form))
     found = _all_examples(tmp_path / "d")
     assert sorted(found) == list(range(600))
     for x, n, c, y in rows:
@@ -171,9 +177,7 @@ def test_rejects_are_kept_in_full_and_counted(tmp_path, features):
     path = _write(tmp_path / "a.csv", rows)
     with open(path, "a", encoding="utf-8") as f:
         f.write("1,2\n")
-    manifest = _run(
-        tmp_path / "d", _settings(path, features, max_reject_fraction=0.02)
-    )
+    manifest = _run(tmp_path / "d", _settings(path, features, max_reject_fraction=0.02))
     assert manifest.results["rows_rejected"] == 4
     assert manifest.results["rows_read"] == 301
     assert sum(manifest.results["rows_written"].values()) == 297
@@ -196,7 +200,9 @@ def test_too_many_rejects_fail_name_the_column_and_keep_the_rows(tmp_path, featu
     rows = _rows(100)
     for row in rows[:5]:
         row[1] = "many"
-    with pytest.raises(UserError, match="column n: .*max_reject_fraction|most") as caught:
+    with pytest.raises(
+        UserError, match="column n: .*max_reject_fraction|most"
+    ) as caught:
         _run(tmp_path / "d", _settings(_write(tmp_path / "bad.csv", rows), features))
     assert caught.value.exit_code is ExitCode.BAD_DATA
     assert "column n" in str(caught.value)
@@ -296,3 +302,11 @@ def test_the_census_is_read_whole(tmp_path):
         "occupation": 2_809,
         "native-country": 857,
     }
+
+
+def test_a_column_named_as_the_missing_rows_of_another_needs_records_of_rows(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,x:missing\n1,2\n")
+    with pytest.raises(UserError, match="x and x:missing: .*--record_form=rows"):
+        stage.plan(_settings(path, None))
+    stage.plan(_settings(path, None, record_form="rows"))
