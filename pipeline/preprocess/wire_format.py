@@ -58,8 +58,15 @@ def by_distinct(
     encode_one: Callable[[int], bytes],
     missing: np.ndarray | None = None,
 ) -> pa.Array:
-    """Encodes each value, calling `encode_one` once for each distinct one."""
-    distinct, indexes = np.unique(values, return_inverse=True)
+    """Encodes each non-negative value, calling `encode_one` once for each distinct one."""
+    if len(values) and values.max() < len(values):
+        # Lengths are small, so counting them takes the place of sorting them.
+        distinct = np.flatnonzero(np.bincount(values))
+        places = np.empty(distinct[-1] + 1, np.int64)
+        places[distinct] = np.arange(len(distinct))
+        indexes = places[values]
+    else:
+        distinct, indexes = np.unique(values, return_inverse=True)
     encoded = [encode_one(int(value)) for value in distinct]
     dictionary = pa.array(encoded, pa.large_binary())
     return dictionary.take(pa.array(indexes.reshape(-1), mask=missing))

@@ -307,6 +307,11 @@ def test_the_census_is_read_whole(tmp_path):
 def test_a_column_named_as_the_missing_rows_of_another_needs_records_of_rows(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,x:missing\n1,2\n")
+    features = tmp_path / "features.yaml"
+    features.write_text(
+        "columns: {x: {type: int}, 'x:missing': {type: int}}\n"
+        "features: {x: {kind: numeric}}\n"
+    )
     with pytest.raises(UserError, match="x and x:missing: .*--record_form=rows"):
-        stage.plan(_settings(path, None))
-    stage.plan(_settings(path, None, record_form="rows"))
+        stage.plan(_settings(path, features))
+    stage.plan(_settings(path, features, record_form="rows"))
