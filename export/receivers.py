@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -21,20 +22,53 @@ class Receiver:
       examples: Placeholder of serialized tf.Examples, string [batch].
       columns: Column name to the tensor [batch] that stands behind the parser;
         feeding these instead of `examples` is the raw-tensor way in.
-      features: Column name to [batch], after the rule for missing values.
+      features: Column name to [batch], after the rule for missing values. In place of
+        an empty batch there is one row, since premade Estimators fail on none.
+      batch: Number of rows in the request, int32 scalar.
     """
 
     examples: tf.Tensor
     columns: Mapping[str, tf.Tensor]
     features: Mapping[str, tf.Tensor]
+    batch: tf.Tensor
+
+    def answer(self, output: tf.Tensor) -> tf.Tensor:
+        """Returns what the model says of the rows in the request."""
+        return output[: self.batch]
+
+
+def _of_one_length(columns: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Makes a request fail that has more values of one feature than of another.
+
+    Without it a single value would silently stand for all rows.
+    """
+    names = list(columns)
+    sizes = tf.stack([tf.size(value) for value in columns.values()])
+    most = tf.argmax(sizes)
+    fewest = tf.argmin(sizes)
+    name_of = functools.partial(tf.gather, tf.constant(names))
+    check = tf.debugging.Assert(
+        tf.equal(sizes[most], sizes[fewest]),
+        [
+            "features of a request must have as many values each:",
+            *(name_of(most), "has", sizes[most]),
+            *("and", name_of(fewest), "has", sizes[fewest]),
+        ],
+    )
+    with tf.control_dependencies([check]):
+        return {name: tf.identity(value) for name, value in columns.items()}
 
 
 def receiver(columns: Sequence[Column]) -> Receiver:
     """Builds the receiver of a model that reads these columns."""
     examples = tf.compat.v1.placeholder(tf.string, [None], name=EXAMPLES)
-    parsed = parsing.parse(examples, columns)
+    parsed = parsing.parse_request(examples, columns)
     named = {
         name: tf.identity(value, "raw_" + re.sub(r"[^A-Za-z0-9_.-]", "_", name))
         for name, value in parsed.items()
     }
-    return Receiver(examples, named, parsing.apply_missing_rule(named, columns))
+    complete = parsing.apply_missing_rule(_of_one_length(named), columns)
+    batch = tf.size(named[columns[0].name])
+    padding = [[0, tf.maximum(0, 1 - batch)]]
+    features = {name: tf.pad(value, padding) for name, value in complete.items()}
+    return Receiver(examples, named, features, batch)

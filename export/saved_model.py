@@ -11,7 +11,7 @@ batch). `classify` and `regress` are those of TensorFlow Serving's API.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from export import receivers
 from pipeline.compat import estimator, tf
@@ -28,23 +28,23 @@ REGRESS = "regress"
 def _signature_defs(
     receiver: receivers.Receiver, spec: estimator.EstimatorSpec
 ) -> dict:
-    examples: Mapping[str, tf.Tensor] = {receivers.EXAMPLES: receiver.examples}
+    predictions = {n: receiver.answer(v) for n, v in spec.predictions.items()}
     found = {
         SERVING_DEFAULT: _signatures.predict_signature_def(
-            dict(examples), spec.predictions
+            {receivers.EXAMPLES: receiver.examples}, predictions
         ),
-        PREDICT: _signatures.predict_signature_def(
-            dict(receiver.columns), spec.predictions
-        ),
+        PREDICT: _signatures.predict_signature_def(dict(receiver.columns), predictions),
     }
     for output in spec.export_outputs.values():
         if isinstance(output, estimator.export.ClassificationOutput):
             found[CLASSIFY] = _signatures.classification_signature_def(
-                receiver.examples, output.classes, output.scores
+                receiver.examples,
+                receiver.answer(output.classes),
+                receiver.answer(output.scores),
             )
         elif isinstance(output, estimator.export.RegressionOutput):
             found[REGRESS] = _signatures.regression_signature_def(
-                receiver.examples, output.value
+                receiver.examples, receiver.answer(output.value)
             )
     return found
 

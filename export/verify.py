@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NoReturn
 
 import numpy as np
 
@@ -20,9 +24,11 @@ from pipeline.types import Column, ColumnType, Declaration, ExitCode, UserError
 
 TOLERANCE = 1e-5
 _BATCH = 512
-_TIMEOUT_SECONDS = 600
+_PART_BATCHES = 64
+_TIMEOUT_SECONDS = 1800
 _CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "verify_child.py")
 _OWN_PACKAGES = ("pipeline", "input_fns", "model_fns", "export", "tensorflow_estimator")
+_PACKAGE_DIRECTORIES = ("site-packages", "dist-packages")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,39 +51,25 @@ def _expected(
     checkpoint: str,
     part: records.Records,
     declaration: Declaration,
-    rows: int,
-) -> dict[str, np.ndarray]:
-    predictions = trained.predict(
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields what Estimator.predict says, a batch at a time, in the records' order."""
+    return trained.predict(
         records.eval_input_fn(part, declaration, _BATCH),
         checkpoint_path=checkpoint,
         yield_single_examples=False,
     )
-    batches = []
-    taken = 0
-    for batch in predictions:
-        batches.append(batch)
-        taken += _BATCH
-        if taken >= rows:
-            break
-    return {
-        name: np.concatenate([b[name] for b in batches])[:rows] for name in batches[0]
-    }
 
 
-def _raw_columns(
-    serialized: Sequence[bytes], columns: Sequence[Column]
-) -> dict[str, tf.Tensor]:
-    """Returns columns as a client sends them: NaN or empty text for no value."""
+def _raw_spec(columns: Sequence[Column]) -> dict[str, tf.io.FixedLenFeature]:
+    """Returns how columns are read for a client: NaN or empty text for no value."""
     nothing = {ColumnType.FLOAT: math.nan, ColumnType.STRING: ""}
-    spec = parsing.feature_spec(
-        column
-        if column.required
-        else dataclasses.replace(
-            column, default=nothing.get(column.type, column.default)
-        )
-        for column in columns
-    )
-    return tf.io.parse_example(tf.constant(serialized), spec)
+    spec = parsing.feature_spec(columns)
+    for column in columns:
+        if not column.required and column.type in nothing:
+            spec[column.name] = spec[column.name]._replace(
+                default_value=nothing[column.type]
+            )
+    return spec
 
 
 class _CaseWriter:
@@ -100,41 +92,77 @@ class _CaseWriter:
         return {name: self.tensor(value) for name, value in values.items()}
 
 
+def _write_parts(
+    writer: _CaseWriter,
+    predictions: Iterator[Mapping[str, np.ndarray]],
+    serialized: Iterator[bytes],
+    columns: Sequence[Column],
+    rows: int,
+) -> list[dict]:
+    """Writes inputs and expected outputs, some batches at a time.
+
+    All rows of a large split at once would fill the memory and break the limit of
+    2 GiB for a serialized tensor.
+    """
+    spec = _raw_spec(columns)
+    parts = []
+    while rows > 0:
+        batches = list(itertools.islice(predictions, _PART_BATCHES))
+        size = min(rows, _PART_BATCHES * _BATCH)
+        examples = list(itertools.islice(serialized, size))
+        expected = {
+            name: np.concatenate([batch[name] for batch in batches])[:size]
+            for name in batches[0]
+        }
+        raw = tf.io.parse_example(tf.constant(examples), spec)
+        parts.append(
+            {
+                "rows": size,
+                "expected": writer.tensors(expected),
+                "inputs": {
+                    saved_model.SERVING_DEFAULT: writer.tensors(
+                        {receivers.EXAMPLES: tf.constant(examples)}
+                    ),
+                    saved_model.PREDICT: writer.tensors(raw),
+                },
+            }
+        )
+        rows -= size
+    return parts
+
+
+def _fail(message: str) -> NoReturn:
+    raise UserError(f"verify: {message}", ExitCode.VERIFY_FAILED)
+
+
 def _run_child(model_dir: str, case_dir: str) -> dict:
-    # -I: no environment and no path of this process reaches the child.
-    done = subprocess.run(
-        [sys.executable, "-I", _CHILD, model_dir, case_dir],
-        cwd=case_dir,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_SECONDS,
-    )
+    packages = [
+        p for p in sys.path if os.path.basename(p.rstrip("/")) in _PACKAGE_DIRECTORIES
+    ]
+    try:
+        # -I: neither PYTHONPATH nor the working directory reach the child.
+        done = subprocess.run(
+            [sys.executable, "-I", _CHILD, model_dir, case_dir, *packages],
+            cwd=case_dir,
+            capture_output=True,
+            text=True,
+            errors="backslashreplace",
+            timeout=_TIMEOUT_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        _fail(
+            f"the exported model gave no answer in {_TIMEOUT_SECONDS} seconds in a"
+            " fresh process; try fewer --verify_rows"
+        )
+    if done.returncode < 0:
+        _fail(
+            "the fresh process with the exported model was ended by"
+            f" {signal.Signals(-done.returncode).name}; there may be too little memory"
+        )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UserError(
-            f"verify: the exported model failed in a fresh process: {last}",
-            ExitCode.VERIFY_FAILED,
-        )
+        _fail(f"the exported model failed in a fresh process: {last}")
     return json.loads(done.stdout.strip().splitlines()[-1])
-
-
-def _largest(differences: Mapping[str, Mapping[str, float | None]]) -> float:
-    largest = 0.0
-    for signature, outputs in differences.items():
-        for output, difference in outputs.items():
-            if difference is None:
-                raise UserError(
-                    f"verify: signature {signature} lacks the output {output}",
-                    ExitCode.VERIFY_FAILED,
-                )
-            if not difference <= TOLERANCE:
-                raise UserError(
-                    f"verify: output {output} of signature {signature} differs from"
-                    f" Estimator.predict by {difference:g}, allowed is {TOLERANCE:g}",
-                    ExitCode.VERIFY_FAILED,
-                )
-            largest = max(largest, difference)
-    return largest
 
 
 def verify(
@@ -148,7 +176,8 @@ def verify(
     """Compares a SavedModel, loaded in a fresh process, with `Estimator.predict`.
 
     The signatures that take serialized Examples and raw tensors are both compared,
-    on real rows with their missing and unknown values.
+    on real rows with their missing and unknown values. Where two classes are equally
+    probable, either may be the predicted one.
 
     Args:
       model_dir: The SavedModel.
@@ -162,21 +191,21 @@ def verify(
       UserError: They differ, or the model does not load (exit code VERIFY_FAILED).
     """
     rows = min(rows or part.rows, part.rows)
-    expected = _expected(trained, checkpoint, part, declaration, rows)
-    serialized = records.serialized_rows(part, declaration, rows)
-    raw = _raw_columns(serialized, declaration.input_columns)
     with tempfile.TemporaryDirectory() as case_dir:
-        writer = _CaseWriter(case_dir)
+        predictions = _expected(trained, checkpoint, part, declaration)
+        serialized = records.serialized_rows(part, declaration.input_columns)
+        with contextlib.closing(predictions):
+            parts = _write_parts(
+                _CaseWriter(case_dir),
+                predictions,
+                serialized,
+                declaration.input_columns,
+                rows,
+            )
         case = {
-            "rows": rows,
             "batch": _BATCH,
-            "expected": writer.tensors(expected),
-            "inputs": {
-                saved_model.SERVING_DEFAULT: writer.tensors(
-                    {receivers.EXAMPLES: np.array(serialized, object)}
-                ),
-                saved_model.PREDICT: writer.tensors(raw),
-            },
+            "tolerance": TOLERANCE,
+            "parts": parts,
             "must_not_be_imported": _OWN_PACKAGES,
         }
         with open(os.path.join(case_dir, "case.json"), "w", encoding="utf-8") as f:
@@ -184,5 +213,10 @@ def verify(
         outcome = _run_child(os.path.abspath(model_dir), case_dir)
     if outcome["project_modules"]:
         raise RuntimeError(f"the child imported {outcome['project_modules']}")
-    largest = _largest(outcome["differences"])
-    return Verification(rows, tuple(outcome["differences"]), largest)
+    if outcome["wrong"]:
+        _fail(
+            f"{outcome['wrong'][0]}; a difference of {TOLERANCE:g} is allowed"
+            + (f" ({len(outcome['wrong']) - 1} more)" if outcome["wrong"][1:] else "")
+        )
+    largest = outcome["largest"]
+    return Verification(rows, tuple(largest), max(largest.values()))

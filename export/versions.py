@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 
@@ -13,6 +14,10 @@ EXTRA = "assets.extra"
 
 DECLARATION_FILE = os.path.join(EXTRA, "features.yaml")
 
+# Servers read a version's name as an int64.
+_LARGEST = 2**63 - 1
+_LEFTOVER = re.compile(r"\.[0-9]+\.(tmp|old)-[0-9]+")
+
 
 def versions(export_dir: str) -> list[int]:
     """Returns the version numbers there, rising. Only plain numbers count."""
@@ -21,7 +26,9 @@ def versions(export_dir: str) -> list[int]:
     return sorted(
         int(name)
         for name in os.listdir(export_dir)
-        if name.isdecimal() and os.path.isdir(os.path.join(export_dir, name))
+        if re.fullmatch("0|[1-9][0-9]*", name)
+        and int(name) <= _LARGEST
+        and os.path.isdir(os.path.join(export_dir, name))
     )
 
 
@@ -51,17 +58,40 @@ def next_version(export_dir: str) -> int:
     """Returns the time in seconds since 1970, or one above the newest version.
 
     Servers take the highest number, so it rises even where the clock went back.
+
+    Raises:
+      UserError: The newest version has the highest number that servers can read.
     """
     newest = max(versions(export_dir), default=0)
+    if newest == _LARGEST:
+        raise UserError(f"--export_dir: no number is above {path(export_dir, newest)}")
     return max(int(time.time()), newest + 1)
 
 
 def prune(export_dir: str, keep: int) -> list[int]:
-    """Removes all but the newest `keep` versions; returns those removed."""
-    old = versions(export_dir)[:-keep]
+    """Removes all but the newest `keep` versions; returns those removed.
+
+    Numbered directories that this pipeline did not write are neither counted nor
+    removed.
+    """
+    ours = [
+        version
+        for version in versions(export_dir)
+        if os.path.exists(os.path.join(path(export_dir, version), DECLARATION_FILE))
+    ]
+    old = ours[:-keep]
     for version in old:
         # Renamed first: a server that watches never sees half a version.
         aside = os.path.join(export_dir, f".{version}.old-{os.getpid()}")
         os.rename(path(export_dir, version), aside)
         shutil.rmtree(aside, ignore_errors=True)
     return old
+
+
+def sweep(export_dir: str) -> None:
+    """Removes what killed exports left; needs the lock of the directory."""
+    if not os.path.isdir(export_dir):
+        return
+    for name in os.listdir(export_dir):
+        if _LEFTOVER.fullmatch(name):
+            shutil.rmtree(os.path.join(export_dir, name), ignore_errors=True)

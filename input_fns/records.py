@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from input_fns import blocks, parsing
 from pipeline.compat import tf
@@ -220,17 +219,18 @@ def _in_order(records: Records) -> tf.data.Dataset:
     return tf.data.TFRecordDataset(list(records.files), buffer_size=_READ_BUFFER_BYTES)
 
 
-def serialized_rows(
-    records: Records, declaration: Declaration, rows: int
-) -> list[bytes]:
-    """Returns the first rows, in file order, as serialized tf.Examples of one row."""
-    found = _in_order(records).as_numpy_iterator()
-    if records.form is RecordForm.BLOCKS:
-        columns = tuple(declaration.columns.values())
-        found = itertools.chain.from_iterable(
-            blocks.to_rows(block, columns) for block in found
-        )
-    return list(itertools.islice(found, rows))
+def serialized_rows(records: Records, columns: Sequence[Column]) -> Iterator[bytes]:
+    """Yields each row, in file order, as a serialized tf.Example of its own.
+
+    Args:
+      records: Where the rows are.
+      columns: What an Example has to hold; it may hold more.
+    """
+    for record in _in_order(records).as_numpy_iterator():
+        if records.form is RecordForm.ROWS:
+            yield record
+        else:
+            yield from blocks.to_rows(record, columns)
 
 
 def eval_input_fn(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -60,7 +61,11 @@ def find(name: str) -> Model:
       UserError: There is none; the message lists those there are.
     """
     if name not in MODELS:
-        raise UserError(f"--model={name} is unknown; there are: {', '.join(MODELS)}")
+        close = difflib.get_close_matches(name, MODELS, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise UserError(
+            f"--model={name} is unknown; {hint}there are: {', '.join(MODELS)}"
+        )
     return MODELS[name]
 
 

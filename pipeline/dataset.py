@@ -6,14 +6,16 @@ import dataclasses
 import os
 
 from pipeline import declaration as declarations
+from pipeline import files
 from pipeline import manifest as manifests
 from pipeline.manifest import Manifest
-from pipeline.types import Declaration, ExitCode, RecordForm, UserError
+from pipeline.types import Column, Declaration, ExitCode, RecordForm, UserError
 
 DECLARATION_FILE = "features.yaml"
 REJECTS_FILE = "rejects.jsonl"
 STATISTICS_FILE = "statistics.json"
 SCHEMA_FILE = "schema.pbtxt"
+_STAGE = "preprocess"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,14 +55,68 @@ class Dataset:
         Raises:
           UserError: It has no rows.
         """
-        shards = self.splits[split]
-        if not shards.rows:
+        shards = self.splits.get(split)
+        if shards is None or not shards.rows:
             raise UserError(
                 f"{self.directory}: the {split} split has no rows; give more data or"
                 f" a larger fraction to {split} in the feature declaration",
                 ExitCode.BAD_DATA,
             )
         return shards
+
+    def check_fits(self, model: Declaration, source: str) -> None:
+        """Checks that a model can read the records, which may not be its own.
+
+        Args:
+          model: The declaration that the model was trained with.
+          source: Where it stands, for the message.
+
+        Raises:
+          UserError: A column is absent or of another type, may lack values that the
+            model needs, or the labels are others.
+        """
+        columns = {c.name: c for c in model.input_columns}
+        for name in (model.label and model.label.column, model.weight):
+            if name:
+                columns[name] = model.columns[name]
+        problems = []
+        for column in columns.values():
+            problem = _misfit(self.declaration.columns.get(column.name), column)
+            if problem:
+                problems.append(f"column {column.name} {problem}")
+        if model.label and not problems:
+            classes = self.declaration.label and self.declaration.label.classes
+            if model.label.classes and not set(classes or ()) <= {*model.label.classes}:
+                problems.append(f"the labels are {', '.join(classes)}")
+        if problems:
+            raise UserError(
+                f"{self.directory} does not fit the model in {source}:"
+                f" {'; '.join(problems)}"
+            )
+
+    def find_damaged(self) -> str | None:
+        """Returns the first record file whose content is not what was written."""
+        for entries in self.manifest.results["shards"].values():
+            for entry in entries:
+                path = os.path.join(self.directory, entry["file"])
+                try:
+                    digest = files.digest_file(path)
+                except OSError:
+                    return path
+                if digest != entry["sha256"]:
+                    return path
+        return None
+
+
+def _misfit(found: Column | None, wanted: Column) -> str:
+    """Returns why a dataset's column is not as a model wants it, or ""."""
+    if found is None:
+        return "is absent"
+    if found.type is not wanted.type:
+        return f"is {found.type.value} instead of {wanted.type.value}"
+    if wanted.required and not found.required:
+        return "may have missing values, and the model has no default for them"
+    return ""
 
 
 def _splits(directory: str, manifest: Manifest) -> dict[str, Shards]:
@@ -84,25 +140,40 @@ def _splits(directory: str, manifest: Manifest) -> dict[str, Shards]:
     return splits
 
 
+def _declaration(directory: str, manifest: Manifest) -> Declaration:
+    path = os.path.join(directory, DECLARATION_FILE)
+    declaration = declarations.load(path)
+    if declarations.dump(declaration) != manifest.configuration["declaration"]:
+        raise UserError(
+            f"{path} was changed after the dataset was made from it: pass a copy to"
+            " preprocess as --features"
+        )
+    return declaration
+
+
 def open_dataset(directory: str) -> Dataset:
     """Opens a dataset that preprocess finished.
 
     Raises:
-      UserError: There is none, it is incomplete, or a record file is damaged.
+      UserError: There is none, it is incomplete, or a file of it is damaged.
     """
     if not os.path.isdir(directory):
         raise UserError(
             f"--dataset_dir: {directory} does not exist; run preprocess first"
         )
     manifest = manifests.read(directory)
-    if manifest is None or manifest.stage != "preprocess":
+    if manifest is None or manifest.stage != _STAGE:
         raise UserError(
             f"--dataset_dir: {directory} has no finished dataset (no manifest); run"
             " preprocess"
         )
-    return Dataset(
-        directory,
-        declarations.load(os.path.join(directory, DECLARATION_FILE)),
-        _splits(directory, manifest),
-        manifest,
-    )
+    try:
+        splits = _splits(directory, manifest)
+        declaration = _declaration(directory, manifest)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{os.path.join(directory, manifests.FILE_NAME)} is damaged"
+            f" ({type(error).__name__}: {error}); run preprocess again",
+            ExitCode.BAD_DATA,
+        ) from error
+    return Dataset(directory, declaration, splits, manifest)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 from input_fns import records
 from model_fns import registry
-from pipeline import files
+from pipeline import damage, files
 from pipeline.compat import estimator, tf
 from pipeline.dataset import Shards
 from pipeline.model_dir import TrainedModel
-from pipeline.types import UserError
+from pipeline.types import ExitCode, UserError
 
 
 def make_estimator(model: TrainedModel, **run_config) -> estimator.Estimator:
@@ -41,8 +42,15 @@ def latest_checkpoint(model: TrainedModel) -> tuple[str, int]:
     """
     path = tf.train.latest_checkpoint(model.directory)
     if path is None:
-        raise UserError(f"--model_dir: {model.directory} holds no checkpoint; train")
-    return path, int(tf.train.load_variable(path, "global_step"))
+        raise UserError(
+            f"--model_dir: {model.directory} holds no checkpoint, or not the one that"
+            f" its file `checkpoint` names; train again or restore the files"
+        )
+    try:
+        return path, int(tf.train.load_variable(path, "global_step"))
+    except (tf.errors.OpError, ValueError, RuntimeError):
+        damage.check_checkpoint(path)
+        raise
 
 
 def digest_checkpoint(path: str) -> str:
@@ -61,7 +69,19 @@ def digest_checkpoint(path: str) -> str:
 
 
 def plain_metrics(metrics: dict) -> dict[str, float | int]:
-    """Returns an Estimator's metrics as plain numbers."""
+    """Returns an Estimator's metrics as plain numbers.
+
+    Raises:
+      UserError: One is not finite.
+    """
+    for name, value in sorted(metrics.items()):
+        if not math.isfinite(value):
+            raise UserError(
+                f"the metric {name} is {float(value)}: the model has diverged; train"
+                " again with a lower learning_rate in --hparams, and look for extreme"
+                " values with `show`",
+                ExitCode.BAD_DATA,
+            )
     return {
         name: int(value) if name == "global_step" else float(value)
         for name, value in sorted(metrics.items())

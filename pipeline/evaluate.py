@@ -6,7 +6,7 @@ import os
 import time
 
 from input_fns import records
-from pipeline import estimators, files
+from pipeline import damage, estimators, files
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
@@ -16,6 +16,14 @@ from pipeline.model_dir import TrainedModel
 _STAGE = "evaluate"
 _BATCH_SIZE = 1024
 METRICS_FILE = "metrics.json"
+
+
+def _find_finished(directory: str, fingerprint: str) -> Manifest | None:
+    finished = manifests.read(directory)
+    if finished is None or finished.fingerprint != fingerprint:
+        return None
+    whole = os.path.exists(os.path.join(directory, METRICS_FILE))
+    return finished if whole else None
 
 
 def run(
@@ -33,8 +41,13 @@ def run(
       dataset: Where the rows are; may be another one than the model was trained on.
       split: Name of the split.
       console: Where to print.
+
+    Raises:
+      UserError: The model does not fit the dataset, a file is damaged (BAD_DATA), or
+        `directory` is in use (LOCKED).
     """
     started = time.monotonic()
+    dataset.check_fits(model.declaration, model.directory)
     shards = dataset.shards(split)
     checkpoint, _ = estimators.latest_checkpoint(model)
     inputs = {
@@ -45,20 +58,20 @@ def run(
     configuration = {"split": split}
     wanted = manifests.fingerprint(_STAGE, inputs, configuration)
     with files.locked(directory):
-        finished = manifests.read(directory)
-        if finished and finished.fingerprint == wanted:
+        finished = _find_finished(directory, wanted)
+        if finished:
             console.progress(f"evaluate: reused, {directory} is up to date")
             return finished
         console.progress(f"evaluate: {shards.rows:,} rows of the {split} split")
-        metrics = estimators.plain_metrics(
-            estimators.make_estimator(model).evaluate(
+        with damage.explained(dataset, checkpoint):
+            found = estimators.make_estimator(model).evaluate(
                 records.eval_input_fn(
                     estimators.to_records(shards), model.declaration, _BATCH_SIZE
                 ),
                 checkpoint_path=checkpoint,
                 name=split,
             )
-        )
+        metrics = estimators.plain_metrics(found)
         results = {"rows": shards.rows, "metrics": metrics}
         with files.staged_directory(directory) as aside:
             files.write_json(os.path.join(aside, METRICS_FILE), metrics)

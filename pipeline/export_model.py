@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
 import time
+from typing import Any
 
 from export import saved_model, verify, versions
+from pipeline import damage, estimators, files
 from pipeline import declaration as declarations
-from pipeline import estimators, files
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
 from pipeline.flags.serving import ServingFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
+from pipeline.types import UserError
 
 _STAGE = "export"
 
@@ -33,13 +34,73 @@ class ExportResult:
     manifest: Manifest
 
 
+def _sizes(directory: str) -> dict[str, int]:
+    """Returns the sizes of all files below, by relative path."""
+    return {
+        os.path.relpath(os.path.join(place, name), directory): os.path.getsize(
+            os.path.join(place, name)
+        )
+        for place, _, names in sorted(os.walk(directory))
+        for name in sorted(names)
+    }
+
+
 def _find_finished(export_dir: str, fingerprint: str) -> ExportResult | None:
-    for version in reversed(versions.versions(export_dir)):
-        directory = versions.path(export_dir, version)
+    """Returns the version that servers take, if it is whole and the wanted one."""
+    newest = versions.versions(export_dir)[-1:]
+    if not newest:
+        return None
+    directory = versions.path(export_dir, newest[0])
+    try:
         manifest = manifests.read(directory)
-        if manifest and manifest.fingerprint == fingerprint:
-            return ExportResult(directory, manifest)
-    return None
+    except UserError:
+        return None
+    if manifest is None or manifest.fingerprint != fingerprint:
+        return None
+    there = _sizes(directory)
+    for path, size in manifest.results["files"].items():
+        if there.get(path) != size:
+            return None
+    return ExportResult(directory, manifest)
+
+
+def _write_version(
+    model: TrainedModel,
+    dataset: Dataset,
+    checkpoint: str,
+    settings: ServingFlags,
+    directory: str,
+    console: Console,
+) -> dict[str, Any]:
+    """Writes all of a version but its manifest; returns the results so far."""
+    trained = estimators.make_estimator(model)
+    with damage.explained(dataset, checkpoint):
+        written = os.path.join(directory, "written")
+        signatures = saved_model.write(
+            trained, checkpoint, model.declaration.input_columns, written
+        )
+        for name in os.listdir(written):
+            os.rename(os.path.join(written, name), os.path.join(directory, name))
+        os.rmdir(written)
+        os.makedirs(os.path.join(directory, versions.EXTRA))
+        files.write_atomically(
+            os.path.join(directory, versions.DECLARATION_FILE),
+            declarations.dump(model.declaration),
+        )
+        console.progress("verify: loading the export in a fresh process")
+        verified = verify.verify(
+            directory,
+            trained,
+            checkpoint,
+            estimators.to_records(dataset.shards(settings.eval_split)),
+            model.declaration,
+            settings.verify_rows,
+        )
+    return {
+        "signatures": signatures,
+        "verification": dataclasses.asdict(verified),
+        "files": _sizes(directory),
+    }
 
 
 def run(
@@ -55,11 +116,13 @@ def run(
     server that watches `export_dir` sees whole, verified versions only.
 
     Raises:
-      UserError: The export disagrees with the Estimator (VERIFY_FAILED) or the
-        directory is in use (LOCKED).
+      UserError: The export disagrees with the Estimator (VERIFY_FAILED), the model
+        does not fit the dataset, a file is damaged (BAD_DATA), or the directory is in
+        use (LOCKED).
     """
     started = time.monotonic()
-    shards = dataset.shards(settings.eval_split)
+    dataset.check_fits(model.declaration, model.directory)
+    dataset.shards(settings.eval_split)
     checkpoint, step = estimators.latest_checkpoint(model)
     inputs = {
         "checkpoint": estimators.digest_checkpoint(checkpoint),
@@ -71,55 +134,28 @@ def run(
         "verify_rows": settings.verify_rows,
     }
     wanted = manifests.fingerprint(_STAGE, inputs, configuration)
-    with files.locked(export_dir):
-        finished = _find_finished(export_dir, wanted)
-        if finished:
-            console.progress(f"export: reused, {finished.directory} is up to date")
-            return finished
-        console.progress(f"export: step {step:,} of {model.directory}")
-        trained = estimators.make_estimator(model)
-        _sweep(export_dir)
-        version = versions.next_version(export_dir)
-        directory = versions.path(export_dir, version)
-        with files.staged_directory(directory) as aside:
-            written = os.path.join(aside, "written")
-            signatures = saved_model.write(
-                trained, checkpoint, model.declaration.input_columns, written
-            )
-            for name in os.listdir(written):
-                os.rename(os.path.join(written, name), os.path.join(aside, name))
-            os.rmdir(written)
-            os.makedirs(os.path.join(aside, versions.EXTRA))
-            files.write_atomically(
-                os.path.join(aside, versions.DECLARATION_FILE),
-                declarations.dump(model.declaration),
-            )
-            console.progress("verify: loading the export in a fresh process")
-            verified = verify.verify(
-                aside,
-                trained,
-                checkpoint,
-                estimators.to_records(shards),
-                model.declaration,
-                settings.verify_rows,
-            )
-            results = {
-                "global_step": step,
-                "signatures": signatures,
-                "verification": dataclasses.asdict(verified),
-            }
-            manifest = manifests.write(
-                aside, _STAGE, inputs, configuration, results, started
-            )
+    # The lock lies inside, for what is above an export directory may be read-only.
+    with files.locked(os.path.join(export_dir, "versions")):
+        versions.sweep(export_dir)
+        result = _find_finished(export_dir, wanted)
+        if result:
+            console.progress(f"export: reused, {result.directory} is up to date")
+        else:
+            console.progress(f"export: step {step:,} of {model.directory}")
+            directory = versions.path(export_dir, versions.next_version(export_dir))
+            with files.staged_directory(directory) as aside:
+                results = _write_version(
+                    model, dataset, checkpoint, settings, aside, console
+                )
+                manifest = manifests.write(
+                    aside,
+                    _STAGE,
+                    inputs,
+                    configuration,
+                    {"global_step": step, **results},
+                    started,
+                )
+            result = ExportResult(directory, manifest)
         for old in versions.prune(export_dir, settings.keep_versions):
             console.progress(f"export: removed old version {old}")
-    return ExportResult(directory, manifest)
-
-
-def _sweep(export_dir: str) -> None:
-    """Removes what killed exports left; versions have names without a dot."""
-    if not os.path.isdir(export_dir):
-        return
-    for name in os.listdir(export_dir):
-        if name.startswith(".") and (".tmp-" in name or ".old-" in name):
-            shutil.rmtree(os.path.join(export_dir, name), ignore_errors=True)
+    return result

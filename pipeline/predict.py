@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +17,11 @@ from pipeline import environment, inputs
 from pipeline.console import Console, Progress
 from pipeline.preprocess import csv_source, example_encoder, typed
 from pipeline.preprocess import rejects as rejects_text
-from pipeline.types import Column, Declaration
+from pipeline.types import Column, Declaration, UserError
+
+# Reading gives some 100,000 narrow rows at a time; one-hot features of so many
+# would fill the memory.
+_BATCH = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,11 +49,16 @@ def _plain(value: Any) -> Any:
     )
 
 
+def _number(value: float) -> float | None:
+    """Returns a number as JSON knows it: nothing where it is not finite."""
+    return float(value) if math.isfinite(value) else None
+
+
 def _answers(outputs: Mapping[str, Any], declaration: Declaration) -> Iterator[dict]:
     """Yields each row's prediction in the terms of the user's label."""
     if "probabilities" not in outputs:
         for value in outputs["predictions"].numpy():
-            yield {"prediction": float(value[0])}
+            yield {"prediction": _number(value[0])}
         return
     classes = declaration.label.classes
     predicted = outputs["classes"].numpy()
@@ -56,15 +67,45 @@ def _answers(outputs: Mapping[str, Any], declaration: Declaration) -> Iterator[d
     ):
         yield {
             "class": _plain(row[0]),
-            "probabilities": dict(zip(classes, map(float, probabilities), strict=True)),
+            "probabilities": dict(
+                zip(classes, map(_number, probabilities), strict=True)
+            ),
         }
+
+
+def _load(version_dir: str) -> Any:
+    """Returns the signature that takes serialized Examples."""
+    from pipeline.compat import tf
+
+    try:
+        return tf.saved_model.load(version_dir).signatures["serving_default"]
+    except (OSError, KeyError, ValueError, tf.errors.OpError) as error:
+        raise UserError(
+            f"{version_dir} cannot be loaded ({error}); run export again, or take"
+            " another --version"
+        ) from error
+
+
+def _check_output(output: str, input_files: Sequence[str]) -> None:
+    for path in (output, _rejects_path(output)):
+        if os.path.isdir(path):
+            raise UserError(f"--output: {path} is a directory")
+        for source in input_files:
+            if os.path.exists(path) and os.path.samefile(path, source):
+                raise UserError(
+                    f"--output={output} would replace {source}, which is an --input"
+                )
+
+
+def _rejects_path(output: str) -> str:
+    return f"{output}.rejects.jsonl"
 
 
 @contextlib.contextmanager
 def _written_aside(path: str) -> Iterator[Any]:
     aside = f"{path}.tmp-{os.getpid()}"
     try:
-        with open(aside, "w", encoding="utf-8") as f:
+        with open(aside, "w", encoding="utf-8", errors="backslashreplace") as f:
             yield f
         os.replace(aside, path)
     except BaseException:
@@ -82,8 +123,14 @@ def run(
     """Predicts every row of CSV files.
 
     Rows are checked as preprocess checks them; the label may be absent. Rows that
-    cannot be read go to OUTPUT.rejects.jsonl with file, line and reason.
+    cannot be read go to OUTPUT.rejects.jsonl with file, line and reason. A number
+    that is not finite stands as null.
+
+    Raises:
+      UserError: The version or a file cannot be read, a file lacks a column, or the
+        output would replace an input.
     """
+    _check_output(output, input_files)
     declaration = declarations.load(os.path.join(version_dir, DECLARATION_FILE))
     columns: tuple[Column, ...] = declaration.input_columns
     inputs.check_columns(input_files, columns, version_dir)
@@ -91,27 +138,30 @@ def run(
     environment.load_tensorflow(console.verbosity)
     from pipeline.compat import tf
 
-    serve = tf.saved_model.load(version_dir).signatures["serving_default"]
-    rejects_path = f"{output}.rejects.jsonl"
+    serve = _load(version_dir)
+    rejects_path = _rejects_path(output)
     rows = rejected = 0
     progress = Progress(console, "predict", "rows")
     with _written_aside(output) as out, _written_aside(rejects_path) as bad:
-        for path in input_files:
-            for raw in csv_source.read_batches(path, [c.name for c in columns]):
-                batch, rejects = typed.convert(raw, columns, None)
-                for reject in (*raw.rejects, *rejects):
-                    bad.write(rejects_text.to_json(reject) + "\n")
-                    rejected += 1
-                serialized = example_encoder.encode(batch.table)
-                if not serialized:
-                    continue
-                outputs = serve(examples=tf.constant(serialized))
+        for raw in itertools.chain.from_iterable(
+            csv_source.read_batches(path, [c.name for c in columns])
+            for path in input_files
+        ):
+            batch, rejects = typed.convert(raw, columns, None)
+            in_order = sorted((*raw.rejects, *rejects), key=lambda r: r.line)
+            bad.writelines(rejects_text.to_json(reject) + "\n" for reject in in_order)
+            rejected += len(in_order)
+            serialized = example_encoder.encode(batch.table)
+            for start in range(0, len(serialized), _BATCH):
+                part = slice(start, start + _BATCH)
+                outputs = serve(examples=tf.constant(serialized[part]))
                 for line, answer in zip(
-                    batch.lines, _answers(outputs, declaration), strict=True
+                    batch.lines[part], _answers(outputs, declaration), strict=True
                 ):
-                    place = {"file": path, "line": int(line)}
-                    out.write(json.dumps({**place, **answer}) + "\n")
-                rows += len(serialized)
+                    place = {"file": raw.path, "line": int(line)}
+                    out.write(json.dumps({**place, **answer}, ensure_ascii=False))
+                    out.write("\n")
+                rows += len(serialized[part])
                 progress.update(rows)
     progress.close()
     if not rejected:

@@ -17,10 +17,19 @@ from pipeline.types import UserError
 
 _REJECTS_SHOWN = 5
 _TOP_SHOWN = 3
+_TEXT_SHOWN = 40
 
 
 def _number(value: float) -> str:
     return f"{value:,.6g}"
+
+
+def _text(value: bytes | str) -> str:
+    """Returns text that stays on its line and is not too long for a table."""
+    if isinstance(value, bytes):
+        value = value.decode(errors="backslashreplace")
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)
+    return shown if len(shown) <= _TEXT_SHOWN else shown[: _TEXT_SHOWN - 3] + "..."
 
 
 def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
@@ -46,10 +55,10 @@ def _column_row(name: str, column: ColumnSummary) -> tuple[str, ...]:
     top = ""
     if column.values is not None:
         top = ", ".join(
-            f"{value.decode(errors='backslashreplace')} ({count:,})"
+            f"{_text(value)} ({count:,})"
             for value, count in column.values.top[:_TOP_SHOWN]
         )
-    return (name, column.type.value, missing, *numbers, top)
+    return (_text(name), column.type.value, missing, *numbers, top)
 
 
 def _dataset(directory: str, manifest: Manifest) -> Iterator[str]:
@@ -130,26 +139,38 @@ _SHOWS = {
 }
 
 
+def _describe_stage(directory: str, manifest: Manifest) -> Iterator[str]:
+    try:
+        yield from _SHOWS[manifest.stage](directory, manifest)
+    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+        raise UserError(
+            f"show: a file in {directory} is damaged or missing"
+            f" ({type(error).__name__}: {error}); run {manifest.stage} again"
+        ) from error
+
+
 def describe(directory: str) -> Iterator[str]:
     """Yields lines about a dataset, model, evaluation, export or work directory.
 
     Raises:
-      UserError: It is none of these.
+      UserError: It is none of these, or a file of it is damaged.
     """
     if not os.path.isdir(directory):
         raise UserError(f"show: there is no directory {directory}")
-    manifest = manifests.read(directory)
-    if manifest is not None and manifest.stage in _SHOWS:
-        yield from _SHOWS[manifest.stage](directory, manifest)
+    own = manifests.read(directory)
+    if own is not None and own.stage in _SHOWS:
+        yield from _describe_stage(directory, own)
         return
-    found = sorted(
-        os.path.dirname(path)
-        for path in files.find_below(directory, manifests.FILE_NAME, depth=4)
-    )
+    found = []
+    for path in files.find_below(directory, manifests.FILE_NAME, depth=4):
+        place = os.path.dirname(path)
+        manifest = manifests.read(place)
+        if manifest is not None and manifest.stage in _SHOWS:
+            found.append((place, manifest))
     if not found:
         raise UserError(
             f"show: {directory} holds nothing that a stage finished (no"
             f" {manifests.FILE_NAME})"
         )
-    for path in found:
-        yield from describe(path)
+    for place, manifest in sorted(found, key=lambda item: item[0]):
+        yield from _describe_stage(place, manifest)

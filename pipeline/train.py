@@ -9,7 +9,7 @@ import time
 
 from input_fns import records
 from model_fns import registry
-from pipeline import estimators, files, hooks, model_dir, training_checks
+from pipeline import damage, estimators, files, hooks, model_dir, training_checks
 from pipeline import manifest as manifests
 from pipeline.compat import estimator, tf
 from pipeline.console import Console
@@ -102,6 +102,8 @@ def _train_and_evaluate(
         )
     if metrics is None:
         metrics = trained.evaluate(eval_input)
+    # The process keeps event writers by directory; they would go on after a restart.
+    tf.compat.v1.summary.FileWriterCache.clear()
     return estimators.plain_metrics(metrics)
 
 
@@ -162,10 +164,12 @@ def run(
         start_step = _current_step(model)
         if start_step:
             console.progress(f"train: goes on from step {start_step:,} in {directory}")
+        checkpoint = estimators.latest_checkpoint(model)[0] if start_step else None
         try:
-            metrics = _train_and_evaluate(
-                model, dataset, settings, start_step, max_steps, console
-            )
+            with damage.explained(dataset, checkpoint):
+                metrics = _train_and_evaluate(
+                    model, dataset, settings, start_step, max_steps, console
+                )
         except tf.compat.v1.train.NanLossDuringTrainingError:
             raise UserError(
                 f"train: the loss became NaN; the last checkpoint in {directory} is"

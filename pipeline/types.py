@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import itertools
 import math
+import struct
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Union
 
@@ -28,6 +29,8 @@ class ExitCode(enum.IntEnum):
     """Another live process is using the directory."""
     VERIFY_FAILED = 5
     """The exported model does not agree with the Estimator."""
+    WORKER_FAILED = 7
+    """A worker process died or made no progress; running again may help."""
     INTERRUPTED = 130
 
 
@@ -41,7 +44,8 @@ class UserError(Exception):
     """
 
     def __init__(self, message: str, exit_code: ExitCode = ExitCode.USER_ERROR):
-        super().__init__(" ".join(message.split()))
+        lines = (line.strip() for line in message.splitlines())
+        super().__init__(" ".join(filter(None, lines)))
         self.exit_code = exit_code
 
 
@@ -76,6 +80,15 @@ def missing_feature(column: str) -> str:
 Default = Union[int, float, str]
 
 
+def _fits_float32(value: int | float) -> bool:
+    """Whether it is a finite number, and still one when rounded to 32 bits."""
+    try:
+        struct.pack("<f", value)
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 @dataclasses.dataclass(frozen=True)
 class Column:
     """A raw column of the data.
@@ -106,7 +119,7 @@ class Column:
             self.default, allowed
         )
         if bad_type or (
-            isinstance(self.default, float) and not math.isfinite(self.default)
+            self.type is ColumnType.FLOAT and not _fits_float32(self.default)
         ):
             raise ValueError(
                 f"default {self.default!r} is not a valid {self.type.value}"

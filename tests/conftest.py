@@ -1,1 +1,17 @@
 """Lets pytest put this folder on the path, so that tests can import its helpers."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def small_job(tmp_path_factory):
+    """A binary classification, both models trained and exported; do not change it."""
+    import helpers_jobs
+
+    job = helpers_jobs.make_job(tmp_path_factory.mktemp("small_job"), "binary")
+    for model in helpers_jobs.MODELS:
+        helpers_jobs.train_model(job, model)
+        helpers_jobs.export(job, model)
+    return job

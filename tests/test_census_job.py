@@ -121,7 +121,9 @@ def test_the_data_is_accounted_for(finished):
 @pytest.mark.parametrize("model", MODELS)
 def test_the_model_directory_says_how_it_came_about(finished, model):
     manifest = _manifest(finished / model / "model")
-    assert manifest["inputs"]["dataset"] == _manifest(finished / "dataset")["fingerprint"]
+    assert (
+        manifest["inputs"]["dataset"] == _manifest(finished / "dataset")["fingerprint"]
+    )
     assert manifest["configuration"]["seed"] == 1
     assert manifest["results"]["global_step"] == manifest["configuration"]["max_steps"]
     assert manifest["results"]["metrics"]["auc"] > 0.9
@@ -155,7 +157,9 @@ def test_killed_and_run_again_gives_the_same(finished, tmp_path, model):
     assert not [name for name in os.listdir(exported) if name.isdecimal()]
     done = _run(tmp_path, model)
     assert "preprocess: reused" in done.stderr and "train: reused" in done.stderr
-    assert _metrics(tmp_path, model) == pytest.approx(_metrics(finished, model), abs=1e-6)
+    assert _metrics(tmp_path, model) == pytest.approx(
+        _metrics(finished, model), abs=1e-6
+    )
     shards = _manifest(tmp_path / "dataset")["results"]["shards"]
     assert shards == _manifest(finished / "dataset")["results"]["shards"]
     leftovers = [name for name in os.listdir(exported) if ".tmp-" in name]

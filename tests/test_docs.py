@@ -48,7 +48,9 @@ def test_the_declaration_in_the_docs_loads(tmp_path):
     path.write_text(block, encoding="utf-8")
     kinds = {f.KIND for f in declaration.load(str(path)).features.values()}
     text = (ROOT / "docs/features.md").read_text()
-    assert kinds == set(re.findall(r"^\| `(\w+)` \| .*`(?:scale|embedding)`", text, re.M))
+    assert kinds == set(
+        re.findall(r"^\| `(\w+)` \| .*`(?:scale|embedding)`", text, re.M)
+    )
 
 
 @pytest.mark.slow

@@ -29,6 +29,9 @@ REQUIRED_SPLITS = ("train", "eval", "test")
 FEATURE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _USES = ("wide", "deep", "both")
 _MAX_BUCKETS = 2**31 - 1
+_MAX_WIDTH = 2**16
+_INT_CLASS = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_ASCII_BLANKS = " \t\n\v\f\r"
 
 
 def _build(node: Node, kind: type, **values):
@@ -42,6 +45,8 @@ def _build(node: Node, kind: type, **values):
 
 
 def _default(node: Node, kind: ColumnType) -> int | float | str:
+    if node.is_null():
+        node.fail("no value; leave `default` out to make the column required")
     if kind is ColumnType.STRING and not node.text():
         node.fail("the empty text means that a value is missing; choose another")
     if kind is ColumnType.INT:
@@ -52,6 +57,11 @@ def _default(node: Node, kind: ColumnType) -> int | float | str:
 
 
 def _column(name: str, node: Node) -> Column:
+    if name != name.strip() or not name:
+        node.fail_name(
+            f"{name!r} cannot be found: names in the data are read without the blanks"
+            " around them"
+        )
     fields = node.fields(["type"], ["missing", "default"])
     kind = fields["type"].choice(ColumnType)
     markers = fields["missing"].texts() if "missing" in fields else ()
@@ -59,7 +69,7 @@ def _column(name: str, node: Node) -> Column:
     if "default" in fields:
         default = _default(fields["default"], kind)
     return _build(
-        node,
+        fields.get("default", node),
         Column,
         name=name,
         type=kind,
@@ -75,6 +85,35 @@ def _known_column(node: Node, columns: Mapping[str, Column]) -> Column:
     return columns[name]
 
 
+def _check_classes(classes: Node, column: Column) -> None:
+    """Refuses classes that no value of the column can be."""
+    if column.type is ColumnType.FLOAT:
+        classes.fail(
+            f"column {column.name} is a float; classes need an int or string column"
+        )
+    seen: set[str] = set()
+    for element in classes.elements():
+        text = element.text()
+        if text in seen:
+            element.fail(f"{text!r} stands twice")
+        seen.add(text)
+        if column.type is ColumnType.INT and not (
+            _INT_CLASS.fullmatch(text) and -(2**63) <= int(text) < 2**63
+        ):
+            element.fail(
+                f"{text!r} is not a whole number as column {column.name} holds them,"
+                " e.g. 0 or -12"
+            )
+        trimmed = text.strip(_ASCII_BLANKS)
+        if text != trimmed:
+            element.fail(
+                f"{text!r} cannot be met: labels are read without the blanks around"
+                f" them; write {trimmed!r}"
+            )
+        if text in column.missing:
+            element.fail(f"{text!r} means that column {column.name} has no value")
+
+
 def _label(node: Node, columns: Mapping[str, Column]) -> Label:
     fields = node.fields(["column"], ["classes"])
     column = _known_column(fields["column"], columns)
@@ -82,19 +121,15 @@ def _label(node: Node, columns: Mapping[str, Column]) -> Label:
         fields["column"].fail("the label's column may not have a default")
     classes = None
     if "classes" in fields:
+        _check_classes(fields["classes"], column)
         classes = fields["classes"].texts()
-        if column.type is ColumnType.FLOAT:
-            node.fail(
-                f"column {column.name} is a float; classes need an int or string column"
-            )
-        if column.type is ColumnType.INT:
-            for element in fields["classes"].elements():
-                element.integer()
     elif column.type is ColumnType.STRING:
         node.fail(
             f"column {column.name} is a string, so `classes` must list its labels"
         )
-    return _build(node, Label, column=column.name, classes=classes)
+    return _build(
+        fields.get("classes", node), Label, column=column.name, classes=classes
+    )
 
 
 def _split(node: Node, columns: Mapping[str, Column]) -> Split:
@@ -108,7 +143,9 @@ def _split(node: Node, columns: Mapping[str, Column]) -> Split:
     if "key" in fields:
         key = tuple(_known_column(e, columns).name for e in fields["key"].elements())
     salt = fields["salt"].text() if "salt" in fields else ""
-    return _build(node, Split, fractions=fractions, key=key, salt=salt)
+    return _build(
+        fields.get("fractions", node), Split, fractions=fractions, key=key, salt=salt
+    )
 
 
 # --- features ----------------------------------------------------------------
@@ -154,15 +191,15 @@ _CATEGORIES = (ColumnType.STRING, ColumnType.INT)
 def _embedding(fields: Mapping[str, Node]) -> int | None:
     if "embedding" not in fields or fields["embedding"].is_null():
         return None
-    return fields["embedding"].integer(1)
+    return fields["embedding"].integer(1, _MAX_WIDTH)
 
 
 def _use(fields: Mapping[str, Node], default: str) -> str:
     return fields["use"].one_of(_USES) if "use" in fields else default
 
 
-def _buckets(node: Node) -> int:
-    buckets = node.integer(2)
+def _buckets(node: Node, minimum: int = 2) -> int:
+    buckets = node.integer(minimum)
     if buckets > _MAX_BUCKETS:
         node.fail(
             f"{buckets} buckets would need {buckets * 4 / 2**30:,.0f} GiB for one"
@@ -187,9 +224,11 @@ def _bucketized(name: str, node: Node, context: _Context) -> Bucketized:
     boundaries = None
     if "boundaries" in fields:
         boundaries = tuple(e.number() for e in fields["boundaries"].elements())
-    quantiles = fields["quantiles"].integer(2) if "quantiles" in fields else None
+    quantiles = None
+    if "quantiles" in fields:
+        quantiles = fields["quantiles"].integer(2, _MAX_WIDTH)
     return _build(
-        node,
+        fields.get("boundaries", node),
         Bucketized,
         name=name,
         column=_source(name, node, fields, context, _NUMBERS),
@@ -211,7 +250,9 @@ def _vocabulary(name: str, node: Node, context: _Context) -> Vocabulary:
         column=_source(name, node, fields, context, _CATEGORIES),
         top_k=fields["top_k"].integer(1) if "top_k" in fields else None,
         min_count=fields["min_count"].integer(1) if "min_count" in fields else 1,
-        oov_buckets=fields["oov_buckets"].integer(1) if "oov_buckets" in fields else 1,
+        oov_buckets=_buckets(fields["oov_buckets"], 1)
+        if "oov_buckets" in fields
+        else 1,
         embedding=_embedding(fields),
         use=_use(fields, "both"),
     )
@@ -266,7 +307,7 @@ _KINDS: Mapping[str, Callable[[str, Node, _Context], Feature]] = {
 
 def _feature(name: str, node: Node, context: _Context) -> Feature:
     if not FEATURE_NAME.fullmatch(name):
-        node.fail("a feature's name may hold letters, digits, _ . and - only")
+        node.fail_name("a feature's name may hold letters, digits, _ . and - only")
     kinds = [n for key, n in node.items() if key == "kind"]
     if not kinds:
         node.fail(f"needs kind; allowed: {', '.join(_KINDS)}")

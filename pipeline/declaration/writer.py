@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+import math
 from collections.abc import Mapping
 
 import yaml
@@ -11,14 +11,27 @@ import yaml
 from pipeline.declaration.reader import FEATURE_NAME
 from pipeline.types import Column, Declaration, Feature, Scale
 
+_TEXT_TAG = "tag:yaml.org,2002:str"
+# YAML allows no longer name before a colon, unless a question mark precedes it.
+_MAX_NAME = 1000
+
 
 def _scalar(value: str | int | float) -> str:
     if not isinstance(value, str):
         return yaml.safe_dump(value).splitlines()[0]
-    if FEATURE_NAME.fullmatch(value) and yaml.safe_load(value) == value:
+    if FEATURE_NAME.fullmatch(value) and yaml.compose(value).tag == _TEXT_TAG:
         return value
-    # JSON's double-quoted strings are YAML's.
-    return json.dumps(value)
+    quoted = yaml.safe_dump(
+        value, default_style='"', allow_unicode=True, width=math.inf
+    )
+    return quoted.removesuffix("\n")
+
+
+def _line(name: str, values: Mapping[str, object]) -> str:
+    shown = _scalar(name)
+    if len(shown) > _MAX_NAME:
+        return f"  ? {shown}\n  : {_flow(values)}"
+    return f"  {shown}: {_flow(values)}"
 
 
 def _flow(values: Mapping[str, object]) -> str:
@@ -37,7 +50,7 @@ def _column_line(column: Column) -> str:
         values["missing"] = markers
     if column.default is not None:
         values["default"] = column.default
-    return f"  {_scalar(column.name)}: {_flow(values)}"
+    return _line(column.name, values)
 
 
 def _feature_line(feature: Feature) -> str:
@@ -49,7 +62,7 @@ def _feature_line(feature: Feature) -> str:
         if field.name == "column" and value == feature.name:
             continue
         values[field.name] = value.value if isinstance(value, Scale) else value
-    return f"  {feature.name}: {_flow(values)}"
+    return _line(feature.name, values)
 
 
 def dump(declaration: Declaration, comment: str = "") -> str:

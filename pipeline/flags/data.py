@@ -22,6 +22,7 @@ class DataFlags:
       shard_mb: Size at which a record shard is closed, in MiB.
       beam_options: Further options for Beam's runner, as one line.
       record_form: What a record holds, a value of RecordForm.
+      beam_stall_seconds: After so long without progress several workers are stopped.
     """
 
     input: str | None
@@ -31,6 +32,7 @@ class DataFlags:
     shard_mb: int
     beam_options: tuple[str, ...]
     record_form: str = RecordForm.BLOCKS.value
+    beam_stall_seconds: float = 600.0
 
 
 def define(values: flags.FlagValues) -> None:
@@ -85,6 +87,14 @@ def define(values: flags.FlagValues) -> None:
         " be given several times.",
         flag_values=values,
     )
+    flags.DEFINE_float(
+        "beam_stall_seconds",
+        600.0,
+        "With several Beam workers on this machine: a run that makes no progress for"
+        " so long is stopped and fails.",
+        lower_bound=1.0,
+        flag_values=values,
+    )
 
     flags.register_validator(
         "max_reject_fraction", math.isfinite, "must be a number", flag_values=values
@@ -100,4 +110,5 @@ def read(values: flags.FlagValues) -> DataFlags:
         shard_mb=values.shard_mb,
         beam_options=tuple(values.beam_option),
         record_form=values.record_form,
+        beam_stall_seconds=values.beam_stall_seconds,
     )

@@ -12,7 +12,8 @@ import collections
 import dataclasses
 import os
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -22,17 +23,19 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
 from pipeline import files
-from pipeline.console import Console, Progress
 from pipeline.dataset import STATISTICS_FILE
 from pipeline.preprocess import (
     constants,
     constants_files,
     csv_source,
+    job,
     rejects,
     splits,
     typed,
 )
 from pipeline.preprocess.csv_pieces import Reject
+from pipeline.preprocess.job import JobSettings
+from pipeline.preprocess.progress import Counter, Done
 from pipeline.preprocess.shards import ShardInfo
 from pipeline.preprocess.split_writer import SplitWriter
 from pipeline.preprocess.statistics import DatasetStatistics
@@ -40,59 +43,14 @@ from pipeline.types import (
     ColumnType,
     Declaration,
     ExitCode,
-    RecordForm,
     UserError,
     Vocabulary,
 )
 
 # Beam's DirectRunner would first look for another engine in the network.
 _DEFAULT_RUNNER = "FnApiRunner"
-_PARTS = ".parts"
 _FAILURES = "failures"
 _REJECTS = "rejects"
-
-
-@dataclasses.dataclass(frozen=True)
-class JobSettings:
-    """What a run of the pipeline needs.
-
-    Attributes:
-      paths: The raw files, in order.
-      declaration: The features.
-      directory: Where everything is written; it exists and is empty.
-      shard_bytes: Size at which a shard is closed.
-      record_form: What a record holds.
-      beam_options: Options of Beam, e.g. `--direct_num_workers=2`.
-    """
-
-    paths: tuple[str, ...]
-    declaration: Declaration
-    directory: str
-    shard_bytes: int
-    record_form: RecordForm
-    beam_options: tuple[str, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class JobOutput:
-    """What a run made, besides the files of constants and statistics.
-
-    Attributes:
-      shards: Written shards, still under temporary names.
-      reject_files: JSON-lines files of rejected rows, in the order of the data.
-      rejected: Column to number of rows rejected for it; "" where a row as a whole
-        is broken.
-      first_reason: The first reason given for each such column.
-      rows_read: Records read; blank lines do not count.
-      parts: Directory of working files, to be removed by the caller.
-    """
-
-    shards: tuple[ShardInfo, ...]
-    reject_files: tuple[str, ...]
-    rejected: Mapping[str, int]
-    first_reason: Mapping[str, str]
-    rows_read: int
-    parts: str
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -139,34 +97,40 @@ def _global(value: Any) -> WindowedValue:
 class _Read(beam.DoFn):
     """(index, path) of a file to its raw batches."""
 
-    def __init__(self, columns: Sequence[str], console: Console):
+    def __init__(self, columns: Sequence[str], parts: str):
         self._columns = tuple(columns)
-        self._console = console
+        self._parts = parts
 
     def setup(self):
-        self._progress = Progress(self._console, "preprocess", "rows")
-        self._rows = 0
+        self._counter = Counter(self._parts)
 
     def process(self, element: tuple[int, str]) -> Iterator[_Raw]:
         index, path = element
+        position = 0
         try:
             for batch in csv_source.read_batches(path, self._columns):
-                self._rows += batch.rows_read
-                self._progress.update(self._rows)
+                self._counter.add(
+                    Done(rows=batch.rows_read, bytes=batch.position - position)
+                )
+                position = batch.position
                 yield _Raw(index, batch)
         except Exception as error:
             yield _failure(error)
 
-    def teardown(self):
-        self._progress.close()
+    def finish_bundle(self):
+        self._counter.flush()
 
 
 class _Check(beam.DoFn):
     """Raw batches to typed rows by split; rejected rows go to their own output."""
 
-    def __init__(self, declaration: Declaration):
+    def __init__(self, declaration: Declaration, parts: str):
         self._declaration = declaration
         self._columns = tuple(declaration.columns.values())
+        self._parts = parts
+
+    def setup(self):
+        self._counter = Counter(self._parts)
 
     def process(self, element: _Raw) -> Iterator[_Rows]:
         declaration = self._declaration
@@ -176,6 +140,7 @@ class _Check(beam.DoFn):
             )
             rejected = (*element.batch.rejects, *rejected)
             if rejected:
+                self._counter.add(Done(rejected=len(rejected)))
                 in_order = tuple(sorted(rejected, key=lambda reject: reject.line))
                 yield TaggedOutput(_REJECTS, _Rejected(element.file_index, in_order))
             if batch.table.num_rows:
@@ -224,30 +189,40 @@ class _WriteShards(beam.DoFn):
 
 
 class _WriteRejects(beam.DoFn):
-    """Rejected rows to JSON-lines files, one for each source file."""
+    """Rejected rows to JSON-lines files, one for each source file and bundle.
+
+    A bundle that is tried again writes to another file, so no row stands twice.
+    """
 
     def __init__(self, directory: str):
         self._directory = directory
 
     def start_bundle(self):
+        self._bundle = uuid.uuid4().hex
         self._counts: dict[int, collections.Counter[str]] = {}
-        self._reasons: dict[str, str] = {}
+        self._reasons: dict[int, dict[str, str]] = {}
 
-    def process(self, element: _Rejected) -> None:
+    def process(self, element: _Rejected) -> Iterator[Any]:
         index = element.file_index
         counts = self._counts.setdefault(index, collections.Counter())
-        with open(self._path(index), "a", encoding="utf-8") as f:
-            for reject in element.rejects:
-                f.write(rejects.to_json(reject) + "\n")
-                counts[reject.column or ""] += 1
-                self._reasons.setdefault(reject.column or "", reject.reason)
+        reasons = self._reasons.setdefault(index, {})
+        try:
+            with open(self._path(index), "a", encoding="utf-8") as f:
+                for reject in element.rejects:
+                    f.write(rejects.to_json(reject) + "\n")
+                    counts[reject.column or ""] += 1
+                    reasons.setdefault(reject.column or "", reject.reason)
+        except Exception as error:
+            yield _failure(error)
 
     def _path(self, file_index: int) -> str:
-        return os.path.join(self._directory, f"rejects-{file_index:08d}.jsonl")
+        name = f"rejects-{file_index:08d}-{self._bundle}.jsonl"
+        return os.path.join(self._directory, name)
 
     def finish_bundle(self):
         for index, counts in self._counts.items():
-            yield _global((self._path(index), dict(counts), dict(self._reasons)))
+            found = (index, self._path(index), dict(counts), self._reasons[index])
+            yield _global(found)
 
 
 class _CombineStatistics(beam.CombineFn):
@@ -304,37 +279,30 @@ class _WriteStatistics(beam.DoFn):
             yield _failure(error)
 
 
-class _WriteList(beam.DoFn):
-    """A list of plain values to one JSON file."""
+class _WriteReport(beam.DoFn):
+    """Everything that the pipeline has to report to one file of JSON lines."""
 
     def __init__(self, path: str):
         self._path = path
 
-    def process(self, values: list[Any]) -> None:
-        files.write_json(self._path, values)
+    def process(self, report: list[tuple[str, Any]]) -> None:
+        lines = [files.canonical_json(entry) + "\n" for entry in report]
+        files.write_atomically(self._path, "".join(lines))
 
 
-def _to_file(values: beam.PCollection, name: str, parts: str) -> None:
-    _ = (
-        values
-        | f"List{name}" >> beam.combiners.ToList()
-        | f"Write{name}" >> beam.ParDo(_WriteList(os.path.join(parts, f"{name}.json")))
-    )
-
-
-def _build(pipeline: beam.Pipeline, settings: JobSettings, parts: str, console) -> None:
+def _build(pipeline: beam.Pipeline, settings: JobSettings) -> None:
     declaration = settings.declaration
     raw = (
         pipeline
         | "Files" >> beam.Create(list(enumerate(settings.paths)))
         | "Read"
-        >> beam.ParDo(_Read(tuple(declaration.columns), console)).with_outputs(
+        >> beam.ParDo(_Read(tuple(declaration.columns), settings.parts)).with_outputs(
             _FAILURES, main="rows"
         )
     )
-    checked = raw.rows | "Check" >> beam.ParDo(_Check(declaration)).with_outputs(
-        _FAILURES, _REJECTS, main="rows"
-    )
+    checked = raw.rows | "Check" >> beam.ParDo(
+        _Check(declaration, settings.parts)
+    ).with_outputs(_FAILURES, _REJECTS, main="rows")
     written = checked.rows | "Shards" >> beam.ParDo(
         _WriteShards(settings)
     ).with_outputs(_FAILURES, main="shards")
@@ -346,66 +314,34 @@ def _build(pipeline: beam.Pipeline, settings: JobSettings, parts: str, console) 
             _FAILURES, main="none"
         )
     )
-    rejected = checked[_REJECTS] | "Rejects" >> beam.ParDo(_WriteRejects(parts))
-    failures = (
-        raw[_FAILURES],
-        checked[_FAILURES],
-        written[_FAILURES],
-        statistics[_FAILURES],
-    ) | "Failures" >> beam.Flatten()
-    shards = written.shards | "ShardInfo" >> beam.Map(dataclasses.asdict)
-    rows_read = (
-        raw.rows
-        | "CountRead" >> beam.Map(lambda element: element.batch.rows_read)
-        | "SumRead" >> beam.CombineGlobally(sum)
+    rejected = checked[_REJECTS] | "Rejects" >> beam.ParDo(
+        _WriteRejects(settings.parts)
+    ).with_outputs(_FAILURES, main="files")
+    failures = [
+        output[_FAILURES] for output in (raw, checked, written, statistics, rejected)
+    ]
+    reports = {
+        "rows_read": raw.rows | beam.Map(lambda element: element.batch.rows_read),
+        "shard": written.shards | beam.Map(dataclasses.asdict),
+        "rejects": rejected.files,
+        "failure": failures | beam.Flatten(),
+    }
+    # Each way to a file of its own would cost a quarter of a second.
+    _ = (
+        [
+            values
+            | f"Report_{kind}" >> beam.Map(lambda value, kind: (kind, value), kind)
+            for kind, values in reports.items()
+        ]
+        | "Reports" >> beam.Flatten()
+        | "ListReports" >> beam.combiners.ToList()
+        | "WriteReport" >> beam.ParDo(_WriteReport(settings.report))
     )
-    for name, values in (
-        ("shards", shards),
-        ("rejects", rejected),
-        ("failures", failures),
-        ("rows_read", rows_read),
-    ):
-        _to_file(values, name, parts)
 
 
-def _raise_first(failures: Sequence[Mapping[str, Any]]) -> None:
-    """Raises a bug before a user's mistake: it is what needs attention."""
-    for failure in sorted(failures, key=lambda f: f["exit_code"] is not None):
-        if failure["exit_code"] is None:
-            raise RuntimeError(f"in a worker:\n{failure['message']}")
-        raise UserError(failure["message"], ExitCode(failure["exit_code"]))
-
-
-def run(settings: JobSettings, console: Console) -> JobOutput:
-    """Runs the pipeline on Beam's local in-memory runner, or the one asked for.
-
-    Raises:
-      UserError: The data cannot be used; nothing of ours is broken.
-    """
-    parts = os.path.join(settings.directory, _PARTS)
-    os.mkdir(parts)
+def run(settings: JobSettings) -> None:
+    """Runs the pipeline; what it made and what went wrong stands in the report."""
     options = PipelineOptions(list(settings.beam_options))
-    runner = None
-    if not any(option.startswith("--runner") for option in settings.beam_options):
-        runner = _DEFAULT_RUNNER
-    with beam.Pipeline(runner=runner, options=options) as pipeline:
-        _build(pipeline, settings, parts, console)
-
-    def read(name: str) -> Any:
-        return files.read_json(os.path.join(parts, f"{name}.json"))
-
-    _raise_first(read("failures"))
-    rejected: collections.Counter[str] = collections.Counter()
-    first_reason: dict[str, str] = {}
-    reject_files = read("rejects")
-    for _, counts, reasons in sorted(reject_files):
-        rejected.update(counts)
-        first_reason = {**reasons, **first_reason}
-    return JobOutput(
-        shards=tuple(ShardInfo(**shard) for shard in read("shards")),
-        reject_files=tuple(sorted({path for path, _, _ in reject_files})),
-        rejected=dict(rejected),
-        first_reason=first_reason,
-        rows_read=sum(read("rows_read")),
-        parts=parts,
-    )
+    chosen = None if job.runner(settings.beam_options) else _DEFAULT_RUNNER
+    with beam.Pipeline(runner=chosen, options=options) as pipeline:
+        _build(pipeline, settings)

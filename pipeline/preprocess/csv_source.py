@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -44,6 +45,7 @@ class RawBatch:
       chunk: The text that was parsed.
       starts: Offset in `chunk` of each row.
       ends: Offset in `chunk` behind each row, its line end not counted.
+      position: How many bytes of the file, as it is stored, have been read.
     """
 
     path: str
@@ -54,6 +56,7 @@ class RawBatch:
     chunk: bytes
     starts: np.ndarray
     ends: np.ndarray
+    position: int = 0
 
     def text(self, row: int) -> bytes:
         """The row as it stands in the file, without its line end."""
@@ -110,9 +113,9 @@ def read_batches(
                 f"its columns are {', '.join(names)}"
             )
         parser = _Parser(path, names, tuple(columns), delimiter)
-        yield from parser.batches(first)
-        for piece in pieces:
-            yield from parser.batches(piece)
+        for piece in itertools.chain([first], pieces):
+            for batch in parser.batches(piece):
+                yield dataclasses.replace(batch, position=source.position)
 
 
 def _check_delimiter(delimiter: str) -> None:

@@ -21,7 +21,7 @@ from pipeline.dataset import (
 )
 from pipeline.flags.data import DataFlags
 from pipeline.manifest import Manifest
-from pipeline.preprocess import infer
+from pipeline.preprocess import infer, job
 from pipeline.preprocess.summaries import DatasetSummary
 from pipeline.types import (
     Declaration,
@@ -144,16 +144,17 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
     """Fills `aside` with a whole dataset but for its manifest; returns the results."""
     # Beam takes seconds to import; a reused dataset needs none of it.
     environment.load_tensorflow(console.verbosity)
-    from pipeline.preprocess import beam_job, schema, shards
+    from pipeline.preprocess import schema, shards
 
-    output = beam_job.run(
-        beam_job.JobSettings(
+    output = job.run(
+        job.JobSettings(
             paths=plan_.paths,
             declaration=plan_.declaration,
             directory=aside,
             shard_bytes=plan_.settings.shard_mb * _MIB,
             record_form=RecordForm(plan_.settings.record_form),
             beam_options=plan_.settings.beam_options,
+            stall_seconds=plan_.settings.beam_stall_seconds,
         ),
         console,
     )

@@ -84,9 +84,7 @@ def test_parse_gives_what_rows_give(rows, block_rows):
 def test_rows_of_blocks_are_the_rows_that_were_written(rows):
     with tempfile.TemporaryDirectory() as directory:
         records = _write(directory, rows, COLUMNS, 2, 3)
-        declaration = declare(COLUMNS, [Numeric("i", "i")])
-        found = serialized_rows(records, declaration, len(rows))
-        assert serialized_rows(records, declaration, 1) == found[:1]
+        found = list(serialized_rows(records, COLUMNS))
 
     def parsed(serialized):
         return [tf.train.Example.FromString(one) for one in serialized]

@@ -88,8 +88,7 @@ def _examples(directory: Path, split: str) -> list[tf.train.Example]:
     shards = dataset.splits[split]
     serialized = records.serialized_rows(
         records.Records(shards.files, shards.rows, shards.form),
-        dataset.declaration,
-        shards.rows,
+        tuple(dataset.declaration.columns.values()),
     )
     return [tf.train.Example.FromString(row) for row in serialized]
 

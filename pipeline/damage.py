@@ -1,0 +1,65 @@
+"""Names the file behind TensorFlow's errors about damaged records and checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from pipeline.compat import tf
+from pipeline.dataset import Dataset
+from pipeline.types import ExitCode, UserError
+
+
+def _first_unreadable(checkpoint: str) -> str | None:
+    """Returns why a checkpoint cannot be read; None if it can."""
+    try:
+        reader = tf.train.load_checkpoint(checkpoint)
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        return str(error)
+    return None
+
+
+def check_checkpoint(path: str) -> None:
+    """Checks that every variable of a checkpoint can be read.
+
+    Raises:
+      UserError: One cannot.
+    """
+    reason = _first_unreadable(path)
+    if reason is not None:
+        raise UserError(
+            f"the checkpoint {path} is damaged ({reason}): restore its files, or"
+            " remove the model directory and train again",
+            ExitCode.BAD_DATA,
+        )
+
+
+@contextlib.contextmanager
+def explained(dataset: Dataset, checkpoint: str | None) -> Iterator[None]:
+    """Turns errors about damaged files into one line that names the file.
+
+    TensorFlow's own message names a position at best. Files are only looked at when
+    an error occurs; an error that none of them explains is raised as it is.
+
+    Args:
+      dataset: What the body reads.
+      checkpoint: What the body restores; None for nothing.
+
+    Raises:
+      UserError: A record file or the checkpoint is damaged (BAD_DATA).
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        path = dataset.find_damaged()
+        if path is not None:
+            raise UserError(
+                f"{path} is damaged: its content is not what preprocess wrote; run"
+                " preprocess again",
+                ExitCode.BAD_DATA,
+            ) from error
+        if checkpoint is not None:
+            check_checkpoint(checkpoint)
+        raise
