@@ -46,20 +46,6 @@ class Verification:
     largest_difference: float
 
 
-def _expected(
-    trained: estimator.Estimator,
-    checkpoint: str,
-    part: records.Records,
-    declaration: Declaration,
-) -> Iterator[dict[str, np.ndarray]]:
-    """Yields what Estimator.predict says, a batch at a time, in the records' order."""
-    return trained.predict(
-        records.eval_input_fn(part, declaration, _BATCH),
-        checkpoint_path=checkpoint,
-        yield_single_examples=False,
-    )
-
-
 def _raw_spec(columns: Sequence[Column]) -> dict[str, tf.io.FixedLenFeature]:
     """Returns how columns are read for a client: NaN or empty text for no value."""
     nothing = {ColumnType.FLOAT: math.nan, ColumnType.STRING: ""}
@@ -73,61 +59,65 @@ def _raw_spec(columns: Sequence[Column]) -> dict[str, tf.io.FixedLenFeature]:
 
 
 class _CaseWriter:
-    """Writes tensors for the child process."""
+    """Writes arrays for the child process."""
 
     def __init__(self, directory: str):
         self._directory = directory
         self._files = 0
 
-    def tensor(self, value: tf.Tensor | np.ndarray) -> dict[str, str]:
-        tensor = tf.convert_to_tensor(value)
+    def _array(self, value: np.ndarray) -> dict[str, str]:
+        # A proto rather than an op: a graph may be the default at the time.
+        tensor = tf.make_tensor_proto(value)
         name = f"{self._files}.tensor"
         self._files += 1
-        tf.io.write_file(
-            os.path.join(self._directory, name), tf.io.serialize_tensor(tensor)
-        )
-        return {"file": name, "dtype": tensor.dtype.name}
+        with open(os.path.join(self._directory, name), "wb") as f:
+            f.write(tensor.SerializeToString())
+        return {"file": name, "dtype": tf.dtypes.as_dtype(tensor.dtype).name}
 
-    def tensors(self, values: Mapping[str, tf.Tensor | np.ndarray]):
-        return {name: self.tensor(value) for name, value in values.items()}
+    def arrays(self, values: Mapping[str, np.ndarray]) -> dict[str, dict[str, str]]:
+        return {name: self._array(value) for name, value in values.items()}
 
 
-def _write_parts(
-    writer: _CaseWriter,
-    predictions: Iterator[Mapping[str, np.ndarray]],
-    serialized: Iterator[bytes],
-    columns: Sequence[Column],
-    rows: int,
-) -> list[dict]:
-    """Writes inputs and expected outputs, some batches at a time.
+def _part_sizes(rows: int) -> list[int]:
+    """Divides rows into parts.
 
     All rows of a large split at once would fill the memory and break the limit of
     2 GiB for a serialized tensor.
     """
-    spec = _raw_spec(columns)
+    size = _PART_BATCHES * _BATCH
+    return [min(size, rows - start) for start in range(0, rows, size)]
+
+
+def _write_expected(
+    writer: _CaseWriter, predictions: Iterator[Mapping[str, np.ndarray]], rows: int
+) -> list[dict]:
+    """Writes what Estimator.predict says, by part."""
     parts = []
-    while rows > 0:
+    for size in _part_sizes(rows):
         batches = list(itertools.islice(predictions, _PART_BATCHES))
-        size = min(rows, _PART_BATCHES * _BATCH)
-        examples = list(itertools.islice(serialized, size))
         expected = {
             name: np.concatenate([batch[name] for batch in batches])[:size]
             for name in batches[0]
         }
+        parts.append(writer.arrays(expected))
+    return parts
+
+
+def _write_inputs(
+    writer: _CaseWriter, part: records.Records, columns: Sequence[Column], rows: int
+) -> list[dict]:
+    """Writes the inputs of both signatures, by part."""
+    spec = _raw_spec(columns)
+    serialized = records.serialized_rows(part, columns)
+    parts = []
+    for size in _part_sizes(rows):
+        examples = np.array(list(itertools.islice(serialized, size)), object)
         raw = tf.io.parse_example(tf.constant(examples), spec)
-        parts.append(
-            {
-                "rows": size,
-                "expected": writer.tensors(expected),
-                "inputs": {
-                    saved_model.SERVING_DEFAULT: writer.tensors(
-                        {receivers.EXAMPLES: tf.constant(examples)}
-                    ),
-                    saved_model.PREDICT: writer.tensors(raw),
-                },
-            }
-        )
-        rows -= size
+        inputs = {
+            saved_model.SERVING_DEFAULT: {receivers.EXAMPLES: examples},
+            saved_model.PREDICT: {name: value.numpy() for name, value in raw.items()},
+        }
+        parts.append({name: writer.arrays(value) for name, value in inputs.items()})
     return parts
 
 
@@ -192,16 +182,21 @@ def verify(
     """
     rows = min(rows or part.rows, part.rows)
     with tempfile.TemporaryDirectory() as case_dir:
-        predictions = _expected(trained, checkpoint, part, declaration)
-        serialized = records.serialized_rows(part, declaration.input_columns)
+        writer = _CaseWriter(case_dir)
+        predictions = trained.predict(
+            records.eval_input_fn(part, declaration, _BATCH),
+            checkpoint_path=checkpoint,
+            yield_single_examples=False,
+        )
         with contextlib.closing(predictions):
-            parts = _write_parts(
-                _CaseWriter(case_dir),
-                predictions,
-                serialized,
-                declaration.input_columns,
-                rows,
+            expected = _write_expected(writer, predictions, rows)
+        inputs = _write_inputs(writer, part, declaration.input_columns, rows)
+        parts = [
+            {"rows": size, "expected": wanted, "inputs": given}
+            for size, wanted, given in zip(
+                _part_sizes(rows), expected, inputs, strict=True
             )
+        ]
         case = {
             "batch": _BATCH,
             "tolerance": TOLERANCE,

@@ -41,9 +41,9 @@ def _differences(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     if not _is_float(wanted):
         return np.where(found == wanted, 0.0, np.inf)
     finite = np.isfinite(found) & np.isfinite(wanted)
-    difference = np.abs(np.where(finite, found - wanted, 0))
-    scale = np.maximum(1.0, np.abs(np.where(finite, wanted, 1)))
-    return np.where(finite, difference / scale, np.inf)
+    wanted_or_0 = np.where(finite, wanted, 0)
+    difference = np.abs(np.where(finite, found, 0) - wanted_or_0)
+    return np.where(finite, difference / np.maximum(1, np.abs(wanted_or_0)), np.inf)
 
 
 def _compare(

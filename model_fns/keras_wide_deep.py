@@ -30,14 +30,13 @@ class WideDeepModel(tf_keras.Model):
         super().__init__(name="wide_deep")
         features = declaration.features.values()
         self._ids = layers.CategoryIds(declaration, constants, name="ids")
+        wide_l2 = tf_keras.regularizers.L2(settings.l2) if settings.l2 else None
         self._wide = {
             f.name: tf_keras.layers.Embedding(
                 self._ids.sizes[f.name],
                 outputs,
                 embeddings_initializer="zeros",
-                embeddings_regularizer=tf_keras.regularizers.L2(settings.l2)
-                if settings.l2
-                else None,
+                embeddings_regularizer=wide_l2,
                 name=f"wide_{f.name}",
             )
             for f in features
@@ -70,7 +69,11 @@ class WideDeepModel(tf_keras.Model):
         self._deep_numbers = _scaled_numbers(deep_numbers, constants, "deep_numbers")
         self._wide_numbers = _scaled_numbers(wide_numbers, constants, "wide_numbers")
         self._wide_dense = tf_keras.layers.Dense(
-            outputs, kernel_initializer="zeros", use_bias=False, name="wide_dense"
+            outputs,
+            kernel_initializer="zeros",
+            kernel_regularizer=wide_l2,
+            use_bias=False,
+            name="wide_dense",
         )
         self._hidden = [
             _HiddenLayer(width, settings, seed + 1000 * (i + 1), name=f"hidden_{i}")
@@ -79,8 +82,11 @@ class WideDeepModel(tf_keras.Model):
         self._logits = tf_keras.layers.Dense(
             outputs,
             kernel_initializer=tf_keras.initializers.GlorotUniform(seed),
+            use_bias=False,
             name="logits",
         )
+        # Not in a layer of either part, since each part may be empty.
+        self._bias = self.add_weight("wide_deep/bias", [outputs], initializer="zeros")
 
     def call(self, raw: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         ids = self._ids(raw)
@@ -96,7 +102,7 @@ class WideDeepModel(tf_keras.Model):
             for layer in self._hidden:
                 hidden = layer(hidden, training=training)
             parts.append(self._logits(hidden))
-        return tf.add_n(parts)
+        return tf.add_n(parts) + self._bias
 
 
 def _scaled_numbers(features, constants, name) -> layers.ScaledNumbers | None:
@@ -136,7 +142,8 @@ def build(
         lambda: WideDeepModel(
             declaration, constants, settings, outputs, config.tf_random_seed
         ),
-        lambda: tf_keras.optimizers.legacy.Adam(settings.learning_rate),
+        # A function, so that going on from a checkpoint can use another rate.
+        lambda: tf_keras.optimizers.legacy.Adam(lambda: settings.learning_rate),
         heads.head(declaration),
     )
     return estimator.Estimator(model_fn, config=config)

@@ -6,6 +6,17 @@ from model_fns import feature_columns, hparams
 from pipeline.compat import estimator, tf_keras
 from pipeline.types import Constants, Declaration, Task
 
+_OPTIMIZERS = tf_keras.optimizers.legacy
+
+
+def _ftrl(settings: hparams.WideDeep) -> tf_keras.optimizers.legacy.Ftrl:
+    # Functions: numbers would become variables, and training that goes on from a
+    # checkpoint would keep the old ones whatever the settings say.
+    optimizer = _OPTIMIZERS.Ftrl(lambda: settings.wide_learning_rate)
+    optimizer.l1_regularization_strength = lambda: settings.wide_l1
+    optimizer.l2_regularization_strength = lambda: settings.wide_l2
+    return optimizer
+
 
 def _premade(
     declaration: Declaration,
@@ -14,18 +25,13 @@ def _premade(
     config: estimator.RunConfig,
 ) -> estimator.Estimator:
     wide, deep = feature_columns.compile_columns(declaration, constants)
-    optimizers = tf_keras.optimizers.legacy
     arguments = {
         "linear_feature_columns": wide,
         # Callables: an optimizer instance fails over replicas and, on a remote
         # cluster, leaves the global step where it was.
-        "linear_optimizer": lambda: optimizers.Ftrl(
-            settings.wide_learning_rate,
-            l1_regularization_strength=settings.wide_l1,
-            l2_regularization_strength=settings.wide_l2,
-        ),
+        "linear_optimizer": lambda: _ftrl(settings),
         "dnn_feature_columns": deep,
-        "dnn_optimizer": lambda: optimizers.Adam(settings.learning_rate),
+        "dnn_optimizer": lambda: _OPTIMIZERS.Adam(lambda: settings.learning_rate),
         "dnn_hidden_units": list(settings.hidden_units),
         "dnn_dropout": settings.dropout or None,
         "batch_norm": settings.batch_norm,

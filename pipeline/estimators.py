@@ -40,7 +40,10 @@ def latest_checkpoint(model: TrainedModel) -> tuple[str, int]:
     Raises:
       UserError: There is none that can be read.
     """
-    path = tf.train.latest_checkpoint(model.directory)
+    try:
+        path = tf.train.latest_checkpoint(model.directory)
+    except ValueError:  # Its list of checkpoints is empty.
+        path = None
     if path is None:
         raise UserError(
             f"--model_dir: {model.directory} holds no checkpoint, or not the one that"
@@ -48,7 +51,7 @@ def latest_checkpoint(model: TrainedModel) -> tuple[str, int]:
         )
     try:
         return path, int(tf.train.load_variable(path, "global_step"))
-    except (tf.errors.OpError, ValueError, RuntimeError):
+    except Exception:
         damage.check_checkpoint(path)
         raise
 

@@ -130,16 +130,20 @@ def make_job(root: Path, task: str) -> Job:
     job = Job(root, write_csv(root / "rows.csv", HEADER, rows()))
     features = root / "features.yaml"
     features.write_text(f"{_LABELS[task]}\n{_DECLARATION}", encoding="utf-8")
-    settings = DataFlags(
-        input=str(job.input),
+    settings = data_flags(job.input, features)
+    stage.run(str(job.dataset_dir), stage.plan(settings), QUIET)
+    return job
+
+
+def data_flags(path: Path, features: Path) -> DataFlags:
+    return DataFlags(
+        input=str(path),
         features=str(features),
         label=None,
         max_reject_fraction=0.0,
         shard_mb=64,
         beam_options=(),
     )
-    stage.run(str(job.dataset_dir), stage.plan(settings), QUIET)
-    return job
 
 
 def training_flags(model: str, **changes) -> TrainingFlags:
