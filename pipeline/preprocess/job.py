@@ -89,11 +89,16 @@ def runner(beam_options: Sequence[str]) -> str | None:
 
 
 def _known_options(beam_options: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        add_help=False, allow_abbrev=False, exit_on_error=False
+    )
     parser.add_argument("--runner")
     parser.add_argument("--direct_num_workers", type=int, default=1)
     parser.add_argument("--direct_running_mode", default="in_memory")
-    return parser.parse_known_args(list(beam_options))[0]
+    try:
+        return parser.parse_known_args(list(beam_options))[0]
+    except argparse.ArgumentError as error:
+        raise UserError(f"--beam_option: {error}") from None
 
 
 def _needs_watching(beam_options: Sequence[str]) -> bool:
