@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import errno
+import io
+import os
 import re
 import sys
 import textwrap
@@ -27,7 +30,16 @@ _TOPICS = {
 }
 _FLAG = re.compile(r"--?(?:no)?([A-Za-z_]\w*)")
 # The machine's fault rather than ours: one line is enough to act on.
-_SYSTEM_ERRORS = (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EPERM)
+_SYSTEM_ERRORS = (
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOSPC,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+)
 
 
 def _define_flags() -> tuple[flags.FlagValues, dict[str, str]]:
@@ -98,6 +110,13 @@ def _names() -> str:
     return ", ".join(COMMANDS)
 
 
+def _unknown_flag(name: str, flag: str, topic_of: dict[str, str]) -> str:
+    allowed = [f for f, topic in topic_of.items() if topic in COMMANDS[name].topics]
+    close = difflib.get_close_matches(flag, allowed, n=1)
+    hint = f"; did you mean --{close[0]}?" if close else ""
+    return f"--{flag} is unknown{hint} (see {_PROGRAM} {name} --help)"
+
+
 def _refuse_foreign_flags(
     name: str, arguments: Sequence[str], topic_of: dict[str, str]
 ) -> None:
@@ -106,8 +125,10 @@ def _refuse_foreign_flags(
     A flagfile may hold flags of other commands, so that one file serves them all.
     """
     for argument in arguments:
+        if argument == "--":
+            break
         match = _FLAG.match(argument)
-        if argument == "--" or not match:
+        if not match:
             continue
         for flag in (match.group(1), argument.lstrip("-").split("=")[0]):
             topic = topic_of.get(flag)
@@ -123,10 +144,23 @@ def _parse(
     name: str, arguments: Sequence[str], values: flags.FlagValues, topic_of
 ) -> tuple[str, ...]:
     """Parses flags into `values`; returns the words that are none."""
+    said = io.StringIO()
     try:
-        words = tuple(values([_PROGRAM, *arguments])[1:])
+        with contextlib.redirect_stderr(said):
+            words = tuple(values([_PROGRAM, *arguments])[1:])
+    except flags.UnrecognizedFlagError as error:
+        raise UserError(_unknown_flag(name, error.flagname, topic_of)) from None
+    except flags.CantOpenFlagFileError as error:
+        raise UserError(f"--flagfile: cannot read it: {error.__context__}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"--flagfile: it is not UTF-8 text: {error}") from None
     except flags.Error as error:
-        raise UserError(str(error)) from None
+        raise UserError(str(error).removeprefix("flag ")) from None
+    if said.getvalue():
+        # absl only warns, and leaves out what it was asked to read.
+        raise UserError(f"--flagfile: a file names itself: {said.getvalue()}")
+    if "--flagfile=" in arguments or "-flagfile=" in arguments:
+        raise UserError("--flagfile is empty: give the path of a file")
     _refuse_foreign_flags(name, arguments, topic_of)
     if words and not COMMANDS[name].takes_arguments and not values.help:
         raise UserError(
@@ -153,7 +187,8 @@ def _run(arguments: Sequence[str]) -> None:
         return
     name, command = _find_command(arguments)
     values, topic_of = _define_flags()
-    words = _parse(name, arguments[1:], values, topic_of)
+    given = ["--help" if argument == "-h" else argument for argument in arguments[1:]]
+    words = _parse(name, given, values, topic_of)
     if values.help:
         print(_help(name, command, values, topic_of))
         return
@@ -171,6 +206,17 @@ def _run(arguments: Sequence[str]) -> None:
     )
 
 
+def _reader_is_gone() -> bool:
+    """Whether standard output was a pipe that nobody reads any more."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still to be written must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
 def main(arguments: Sequence[str]) -> int:
     """Runs a command; returns its exit code (`types.ExitCode`).
 
@@ -179,6 +225,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     try:
         _run(arguments)
+        sys.stdout.flush()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
@@ -186,17 +233,22 @@ def main(arguments: Sequence[str]) -> int:
         print("interrupted; the same command goes on from here", file=sys.stderr)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output, e.g. `head`, has seen enough.
-        sys.stdout = None
-        return ExitCode.OK
+        # Whoever read our output, e.g. `head`, has seen enough. The work may not be
+        # done, though.
+        if not _reader_is_gone():
+            raise
+        return ExitCode.INTERRUPTED
     except OSError as error:
         if error.errno not in _SYSTEM_ERRORS:
             raise
-        print(f"error: {error.strerror}: {error.filename}", file=sys.stderr)
+        where = f": {error.filename}" if error.filename else ""
+        print(f"error: {error.strerror}{where}", file=sys.stderr)
         return ExitCode.USER_ERROR
     return ExitCode.OK
 
 
 def console_main() -> None:
     """Entry point of the console script."""
+    # A path may hold bytes that are no text, and a terminal may know ASCII only.
+    sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main(sys.argv[1:]))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from export import versions
 from model_fns import registry
 from pipeline import environment, files, model_dir, predict, show, training_checks
+from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import open_dataset
 from pipeline.flags.data import DataFlags
@@ -16,6 +17,8 @@ from pipeline.flags.paths import Paths
 from pipeline.flags.serving import ServingFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.manifest import Manifest
+from pipeline.model_dir import TrainedModel
+from pipeline.preprocess import constants_files
 from pipeline.preprocess import stage as preprocess_stage
 from pipeline.types import UserError
 
@@ -54,6 +57,18 @@ def _check_model(training: TrainingFlags) -> None:
     model_dir.parse_hparams(training.model, training.hparams)
 
 
+def _check_dataset_dir(dataset: str, inputs: Sequence[str]) -> None:
+    """Checks that replacing the dataset directory removes nothing of the user's."""
+    manifests.check_replaceable("dataset_dir", dataset, "preprocess")
+    inside = os.path.join(os.path.realpath(dataset), "")
+    for path in inputs:
+        if os.path.realpath(path).startswith(inside):
+            raise UserError(
+                f"--dataset_dir: {dataset} holds {path}, which is an --input, and"
+                " would be replaced with it; choose another directory"
+            )
+
+
 def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
     manifest = preprocess_stage.run(call.paths.dataset, plan, call.console)
     results = manifest.results
@@ -80,6 +95,17 @@ def _train(call: Invocation) -> None:
     registry.check_task(
         registry.find(call.training.model), dataset.declaration, dataset.directory
     )
+    planned = TrainedModel(
+        call.paths.model,
+        model_dir.asked_training(call.training, dataset.manifest.fingerprint),
+        dataset.declaration,
+        constants_files.read_constants(dataset.directory),
+    )
+    # The stage checks again, under its lock; here the answer comes at once.
+    if not training_checks.must_restart(
+        planned.training, call.training, planned.directory, planned
+    ):
+        training_checks.check_same_structure(planned)
     environment.load_tensorflow(call.console.verbosity)
     from pipeline import train
 
@@ -97,6 +123,7 @@ def _train(call: Invocation) -> None:
 def _evaluate(call: Invocation) -> None:
     model = model_dir.open_model(call.paths.model)
     dataset = open_dataset(call.paths.dataset)
+    manifests.check_replaceable("evaluation_dir", call.paths.evaluation, "evaluate")
     environment.load_tensorflow(call.console.verbosity)
     from pipeline import evaluate
 
@@ -130,7 +157,9 @@ def _export(call: Invocation) -> None:
 
 
 def run_preprocess(call: Invocation) -> None:
-    _preprocess(call, preprocess_stage.plan(call.data))
+    plan = preprocess_stage.plan(call.data)
+    _check_dataset_dir(call.paths.dataset, plan.paths)
+    _preprocess(call, plan)
 
 
 def run_train(call: Invocation) -> None:
@@ -155,6 +184,8 @@ def run_all(call: Invocation) -> None:
         plan.declaration,
         call.data.features or "the inferred declaration (give --label=COLUMN)",
     )
+    _check_dataset_dir(call.paths.dataset, plan.paths)
+    manifests.check_replaceable("evaluation_dir", call.paths.evaluation, "evaluate")
     # Known before the data is read, so said before: hours may lie between.
     old = model_dir.read_training(call.paths.model)
     if old is not None:
@@ -175,6 +206,10 @@ def run_predict(call: Invocation) -> None:
     output = os.path.expanduser(call.serving.output.strip())
     if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
         raise UserError(f"--output: there is no directory for {output}")
+    if os.path.isdir(output):
+        raise UserError(f"--output: {output} is a directory; give a file")
+    if os.path.realpath(output) in map(os.path.realpath, paths):
+        raise UserError(f"--output: {output} is an --input, and would be overwritten")
     version = versions.find(call.paths.export, call.serving.version)
     result = predict.run(paths, version, output, call.console)
     call.console.result(f"predictions: {result.output}, {result.rows:,} rows")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import sys
 import time
 
@@ -91,6 +92,8 @@ class Progress:
         self._last = now
         line = self._line(done, scale, note, share, now)
         if terminal:
+            # A line that wraps could not be redrawn.
+            line = line[: shutil.get_terminal_size().columns - 1]
             print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
             self._open_line = True
         else:

@@ -9,7 +9,14 @@ from pipeline import declaration as declarations
 from pipeline import files
 from pipeline import manifest as manifests
 from pipeline.manifest import Manifest
-from pipeline.types import Column, Declaration, ExitCode, RecordForm, UserError
+from pipeline.types import (
+    Column,
+    Declaration,
+    ExitCode,
+    Label,
+    RecordForm,
+    UserError,
+)
 
 DECLARATION_FILE = "features.yaml"
 REJECTS_FILE = "rejects.jsonl"
@@ -84,10 +91,8 @@ class Dataset:
             problem = _misfit(self.declaration.columns.get(column.name), column)
             if problem:
                 problems.append(f"column {column.name} {problem}")
-        if model.label and not problems:
-            classes = self.declaration.label and self.declaration.label.classes
-            if model.label.classes and not set(classes or ()) <= {*model.label.classes}:
-                problems.append(f"the labels are {', '.join(classes)}")
+        if model.label:
+            problems += _label_misfits(self.declaration.label, model.label)
         if problems:
             raise UserError(
                 f"{self.directory} does not fit the model in {source}:"
@@ -117,6 +122,19 @@ def _misfit(found: Column | None, wanted: Column) -> str:
     if wanted.required and not found.required:
         return "may have missing values, and the model has no default for them"
     return ""
+
+
+def _label_misfits(found: Label | None, wanted: Label) -> list[str]:
+    if found is None:
+        return ["it has no label"]
+    if found.column != wanted.column:
+        return [f"its label is {found.column} instead of {wanted.column}"]
+    if wanted.classes is None:
+        return []
+    unknown = [name for name in found.classes or () if name not in wanted.classes]
+    if found.classes is None or unknown:
+        return [f"its label is not always one of {', '.join(wanted.classes)}"]
+    return []
 
 
 def _splits(directory: str, manifest: Manifest) -> dict[str, Shards]:

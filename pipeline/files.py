@@ -8,6 +8,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import time
@@ -24,18 +25,23 @@ def expand_patterns(flag: str, value: str) -> tuple[str, ...]:
 
     Args:
       flag: Name of the flag, for the message.
-      value: Paths or glob patterns; `~` is expanded, blanks around each trimmed.
+      value: Paths or glob patterns; `~` is expanded, blanks around each trimmed. A
+        part that is the path of a file stands for it, whatever characters it holds.
 
     Raises:
-      UserError: Nothing given, a part matches no file, or names a directory or a
-        file that may not be read.
+      UserError: Nothing given, a part matches no file, or names a directory or
+        something else that cannot be read again and again.
     """
     parts = [part.strip() for part in value.split(",")]
     if not any(parts):
         raise UserError(f"--{flag} is empty: give a file, a pattern or a list of them")
-    found: set[str] = set()
+    # By absolute path: a file that is named in two ways is one file.
+    found: dict[str, str] = {}
     for part in filter(None, parts):
-        matches = glob.glob(os.path.expanduser(part), recursive=True)
+        pattern = os.path.expanduser(part)
+        matches = [pattern]
+        if not os.path.lexists(pattern):
+            matches = sorted(glob.glob(pattern, recursive=True))
         if not matches:
             raise UserError(
                 f"--{flag}: nothing matches {part!r} (looked in {os.getcwd()})"
@@ -46,10 +52,17 @@ def expand_patterns(flag: str, value: str) -> tuple[str, ...]:
                     f"--{flag}: {path} is a directory; give files, e.g."
                     f" {os.path.join(path, '*.csv')}"
                 )
+            if not os.path.exists(path):
+                raise UserError(f"--{flag}: {path} is a link to a missing file")
+            if not os.path.isfile(path):
+                raise UserError(
+                    f"--{flag}: {path} is not a regular file; a pipe or device can be"
+                    " read once only"
+                )
             if not os.access(path, os.R_OK):
                 raise UserError(f"--{flag}: {path} may not be read by this user")
-            found.add(path)
-    return tuple(sorted(found))
+            found.setdefault(os.path.abspath(path), path)
+    return tuple(sorted(found.values()))
 
 
 def digest_file(path: str) -> str:
@@ -72,15 +85,26 @@ def digest_value(value: Any) -> str:
 
 
 def write_atomically(path: str, content: str | bytes) -> None:
-    """Writes a file aside, syncs it and renames it into place."""
+    """Writes a file aside, syncs it and renames it into place.
+
+    Raises:
+      UserError: It cannot be written; what was there before is unchanged.
+    """
     if isinstance(content, str):
         content = content.encode()
     aside = f"{path}.tmp-{os.getpid()}"
-    with open(aside, "wb") as f:
-        f.write(content)
-        f.flush()
-        os.fsync(f.fileno())
-    os.replace(aside, path)
+    try:
+        with open(aside, "wb") as f:
+            f.write(content)
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(aside, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.remove(aside)
+        if isinstance(error, OSError):
+            raise UserError(f"cannot write {path}: {error.strerror}") from error
+        raise
 
 
 def write_json(path: str, value: Any) -> None:
@@ -97,8 +121,10 @@ def read_json(path: str) -> Any:
     try:
         with open(path, encoding="utf-8") as f:
             return json.load(f)
-    except (OSError, ValueError) as error:
-        raise UserError(f"cannot read {path}: {error}") from error
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not valid JSON: {error}") from error
 
 
 def read_json_lines(path: str) -> list[Any]:
@@ -115,19 +141,35 @@ def _sync_directory(path: str) -> None:
         os.close(handle)
 
 
-def _siblings(directory: str) -> tuple[str, str, str]:
-    parent, name = os.path.split(os.path.abspath(directory))
-    return parent, f".{name}.tmp-", f".{name}.old-"
+def _parent_and_name(directory: str) -> tuple[str, str]:
+    """Splits a path; a link stands for the directory that it leads to."""
+    return os.path.split(os.path.realpath(directory))
+
+
+def _sibling(directory: str, kind: str) -> str:
+    parent, name = _parent_and_name(directory)
+    return os.path.join(parent, f".{name}.{kind}-{os.getpid()}")
 
 
 def sweep_leftovers(directory: str) -> None:
-    """Removes what killed runs left beside `directory`; needs its lock."""
-    parent, new, old = _siblings(directory)
+    """Removes what killed runs left beside `directory`; needs its lock.
+
+    Where a kill came between the two renames of `staged_directory`, the old
+    directory gets its name back.
+    """
+    parent, name = _parent_and_name(directory)
     if not os.path.isdir(parent):
         return
-    for entry in os.listdir(parent):
-        if entry.startswith((new, old)):
-            shutil.rmtree(os.path.join(parent, entry), ignore_errors=True)
+    leftover = re.compile(rf"\.{re.escape(name)}\.(tmp|old)-[0-9]+")
+    for entry in sorted(os.listdir(parent)):
+        match = leftover.fullmatch(entry)
+        if not match:
+            continue
+        path = os.path.join(parent, entry)
+        if match.group(1) == "old" and not os.path.lexists(os.path.realpath(directory)):
+            os.rename(path, os.path.realpath(directory))
+        else:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -135,28 +177,39 @@ def staged_directory(directory: str) -> Iterator[str]:
     """Gives a temporary sibling that takes the place of `directory` at the end.
 
     If the body raises, the sibling is removed and `directory` stays as it was. A
-    kill leaves the old directory, the new one, or (between two renames) none.
-    The caller holds the lock of `directory`.
+    kill leaves the old directory, the new one, or (between two renames) none until
+    the next run, which puts the old one back. The caller holds the lock of
+    `directory`.
+
+    Raises:
+      UserError: The place is a file or may not be written.
     """
-    parent, new, old = _siblings(directory)
-    os.makedirs(parent, exist_ok=True)
-    sweep_leftovers(directory)
-    aside = os.path.join(parent, f"{new}{os.getpid()}")
-    os.mkdir(aside)
+    target = os.path.realpath(directory)
+    parent = os.path.dirname(target)
+    aside, retired = _sibling(directory, "tmp"), _sibling(directory, "old")
+    if os.path.lexists(target) and not os.path.isdir(target):
+        raise UserError(f"{directory} is a file; a directory is to be written there")
+    try:
+        os.makedirs(parent, exist_ok=True)
+        sweep_leftovers(directory)
+        os.mkdir(aside)
+    except OSError as error:
+        raise UserError(f"cannot write in {parent}: {error.strerror}") from error
     try:
         yield aside
         _sync_directory(aside)
-        if os.path.lexists(directory):
-            retired = os.path.join(parent, f"{old}{os.getpid()}")
-            os.rename(directory, retired)
-            os.rename(aside, directory)
-            shutil.rmtree(retired, ignore_errors=True)
-        else:
-            os.rename(aside, directory)
+        if os.path.lexists(target):
+            os.rename(target, retired)
+        os.rename(aside, target)
         _sync_directory(parent)
     except BaseException:
+        if os.path.lexists(retired) and not os.path.lexists(target):
+            os.rename(retired, target)
         shutil.rmtree(aside, ignore_errors=True)
         raise
+    finally:
+        if os.path.lexists(target):
+            shutil.rmtree(retired, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -170,7 +223,7 @@ def locked(directory: str) -> Iterator[None]:
       UserError: Another live process holds it (exit code LOCKED), or the place
         may not be written.
     """
-    parent, name = os.path.split(os.path.abspath(directory))
+    parent, name = _parent_and_name(directory)
     path = os.path.join(parent, f".{name}.lock")
     try:
         os.makedirs(parent, exist_ok=True)
@@ -187,6 +240,8 @@ def locked(directory: str) -> Iterator[None]:
                 " or choose another directory",
                 ExitCode.LOCKED,
             ) from None
+        except OSError as error:
+            raise UserError(f"cannot lock {path}: {error.strerror}") from error
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         text = f"process {os.getpid()} on {socket.gethostname()} since {since}\n"
         os.ftruncate(handle, 0)

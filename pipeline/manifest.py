@@ -29,6 +29,7 @@ _PACKAGES = (
     "pyarrow",
     "numpy",
 )
+_MAPPINGS = ("inputs", "configuration", "results", "versions")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +130,34 @@ def read(directory: str) -> Manifest | None:
     path = os.path.join(directory, FILE_NAME)
     if not os.path.exists(path):
         return None
-    try:
-        return Manifest(**files.read_json(path))
-    except TypeError as error:
-        raise UserError(f"{path} is not a manifest of this pipeline: {error}") from None
+    values = files.read_json(path)
+    wanted = {field.name for field in dataclasses.fields(Manifest)}
+    if not isinstance(values, dict) or values.keys() != wanted:
+        raise UserError(
+            f"{path} is not a manifest of this pipeline; it needs exactly"
+            f" {', '.join(sorted(wanted))}"
+        )
+    for name in _MAPPINGS:
+        if not isinstance(values[name], dict):
+            raise UserError(
+                f"{path} is not a manifest of this pipeline: {name} is no mapping"
+            )
+    return Manifest(**values)
+
+
+def check_replaceable(flag: str, directory: str, stage: str) -> None:
+    """Checks that a stage may put its result in the place of a directory.
+
+    Raises:
+      UserError: There are files which the stage did not write.
+    """
+    if not os.path.lexists(directory):
+        return
+    if not os.path.isdir(directory):
+        raise UserError(f"--{flag}: {directory} is not a directory")
+    finished = read(directory)
+    if os.listdir(directory) and (finished is None or finished.stage != stage):
+        raise UserError(
+            f"--{flag}: {directory} holds files that {stage} did not write and would"
+            " remove; choose another directory"
+        )

@@ -89,10 +89,10 @@ class TrainedModel:
         }
         try:
             return kind(**values)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise UserError(
                 f"{self.directory}: trained with hyper-parameters that"
-                f" {self.training.model} no longer has ({error}); train again"
+                f" {self.training.model} no longer takes ({error}); train again"
             ) from None
 
 
@@ -124,10 +124,18 @@ def read_training(directory: str) -> Training | None:
     path = os.path.join(directory, TRAINING_FILE)
     if not os.path.exists(path):
         return None
-    try:
-        return Training(**files.read_json(path))
-    except TypeError as error:
-        raise UserError(f"{path} is not of this pipeline: {error}") from None
+    values = files.read_json(path)
+    wanted = {field.name for field in dataclasses.fields(Training)}
+    if (
+        not isinstance(values, dict)
+        or values.keys() != wanted
+        or not isinstance(values["hparams"], dict)
+    ):
+        raise UserError(
+            f"{path} is not of this pipeline; it needs exactly"
+            f" {', '.join(sorted(wanted))}"
+        )
+    return Training(**values)
 
 
 def write(model: TrainedModel) -> None:
@@ -144,6 +152,10 @@ def write(model: TrainedModel) -> None:
     )
 
 
+def has_checkpoint(directory: str) -> bool:
+    return os.path.exists(os.path.join(directory, "checkpoint"))
+
+
 def open_model(directory: str) -> TrainedModel:
     """Opens a model directory that holds at least one checkpoint.
 
@@ -151,8 +163,7 @@ def open_model(directory: str) -> TrainedModel:
       UserError: There is none.
     """
     training = read_training(directory)
-    has_checkpoint = os.path.exists(os.path.join(directory, "checkpoint"))
-    if training is None or not has_checkpoint:
+    if training is None or not has_checkpoint(directory):
         raise UserError(
             f"--model_dir: {directory} holds no trained model; run train first"
         )

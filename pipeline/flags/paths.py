@@ -49,6 +49,21 @@ def define(values: flags.FlagValues) -> None:
         flag_values=values,
     )
 
+    for name in (
+        "work_dir",
+        "dataset_dir",
+        "model_dir",
+        "evaluation_dir",
+        "export_dir",
+    ):
+        # E.g. --work_dir=$UNSET must not mean the current directory.
+        flags.register_validator(
+            name,
+            lambda path: path is None or bool(path.strip()),
+            "needs a directory",
+            flag_values=values,
+        )
+
 
 def read(values: flags.FlagValues) -> Paths:
     def place(given: str | None, *parts: str) -> str:

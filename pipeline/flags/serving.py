@@ -6,6 +6,8 @@ import dataclasses
 
 from absl import flags
 
+_MAX_COUNT = 2**31 - 1
+
 
 @dataclasses.dataclass(frozen=True)
 class ServingFlags:
@@ -40,6 +42,7 @@ def define(values: flags.FlagValues) -> None:
         "Rows on which the exported model must agree with the Estimator to 1e-5; 0"
         " means every row of the split.",
         lower_bound=0,
+        upper_bound=_MAX_COUNT,
         flag_values=values,
     )
     flags.DEFINE_integer(
@@ -47,6 +50,7 @@ def define(values: flags.FlagValues) -> None:
         3,
         "Number of newest exported versions that are kept.",
         lower_bound=1,
+        upper_bound=_MAX_COUNT,
         flag_values=values,
     )
     flags.DEFINE_string(
@@ -60,6 +64,7 @@ def define(values: flags.FlagValues) -> None:
         None,
         "Exported version that predict uses; the newest by default.",
         lower_bound=1,
+        upper_bound=2**63 - 1,
         flag_values=values,
     )
 

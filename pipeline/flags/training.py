@@ -8,6 +8,7 @@ import math
 from absl import flags
 
 ON_CHANGE = ("stop", "restart", "continue")
+_MAX_COUNT = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +62,7 @@ def define(values: flags.FlagValues) -> None:
         512,
         "Rows in a training step.",
         lower_bound=1,
+        upper_bound=_MAX_COUNT,
         flag_values=values,
     )
     flags.DEFINE_float(
@@ -76,6 +78,7 @@ def define(values: flags.FlagValues) -> None:
         None,
         "Global step at which training ends; takes the place of --epochs.",
         lower_bound=1,
+        upper_bound=_MAX_COUNT,
         flag_values=values,
     )
     flags.DEFINE_integer(
@@ -84,7 +87,7 @@ def define(values: flags.FlagValues) -> None:
         "Seed of initial weights, shuffling and dropout; the same seed on the same"
         " machine gives the same model.",
         lower_bound=0,
-        upper_bound=2**31 - 1,
+        upper_bound=_MAX_COUNT,
         flag_values=values,
     )
     flags.DEFINE_integer(
@@ -92,6 +95,7 @@ def define(values: flags.FlagValues) -> None:
         50_000,
         "Rows among which the next training row is drawn; held in memory.",
         lower_bound=1,
+        upper_bound=_MAX_COUNT,
         flag_values=values,
     )
     flags.DEFINE_integer(
@@ -100,6 +104,7 @@ def define(values: flags.FlagValues) -> None:
         "Steps between checkpoints, each followed by an evaluation on the eval"
         " split; by default one epoch.",
         lower_bound=1,
+        upper_bound=_MAX_COUNT,
         flag_values=values,
     )
     flags.DEFINE_integer(
@@ -107,6 +112,7 @@ def define(values: flags.FlagValues) -> None:
         3,
         "Number of newest checkpoints that are kept.",
         lower_bound=1,
+        upper_bound=_MAX_COUNT,
         flag_values=values,
     )
     flags.DEFINE_integer(
@@ -114,6 +120,7 @@ def define(values: flags.FlagValues) -> None:
         100,
         "Steps between points of the training curves in TensorBoard.",
         lower_bound=1,
+        upper_bound=_MAX_COUNT,
         flag_values=values,
     )
     flags.DEFINE_enum(

@@ -69,21 +69,10 @@ class Exported:
     examples: list[bytes]
 
 
-@pytest.fixture(scope="module")
-def jobs(tmp_path_factory, small_job):
-    root = tmp_path_factory.mktemp("tasks")
-    found = {"binary": small_job}
-    for task in ("multi_class", "regression"):
-        found[task] = helpers_jobs.make_job(root / task, task)
-        for model in helpers_jobs.MODELS:
-            helpers_jobs.train_model(found[task], model, max_steps=2)
-    return found
-
-
 @pytest.fixture(scope="module", params=_CASES, ids="-".join)
-def exported(request, jobs, tmp_path_factory) -> Exported:
+def exported(request, task_jobs, tmp_path_factory) -> Exported:
     task, name = request.param
-    model = jobs[task].model(name)
+    model = task_jobs[task].model(name)
     directory = str(tmp_path_factory.mktemp("export") / "1")
     names = saved_model.write(
         estimators.make_estimator(model),
@@ -92,7 +81,7 @@ def exported(request, jobs, tmp_path_factory) -> Exported:
         directory,
     )
     loaded = tf.saved_model.load(directory)
-    shards = jobs[task].dataset().shards("test")
+    shards = task_jobs[task].dataset().shards("test")
     rows = records.serialized_rows(
         estimators.to_records(shards), model.declaration.input_columns
     )

@@ -1,0 +1,463 @@
+"""The command line, as a program: help, and one line for every mistake."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pipeline import app
+from pipeline.commands import COMMANDS
+from pipeline.types import ExitCode
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 5
+FEATURES = """
+label: {column: y, classes: ["no", "yes"]}
+columns:
+  x: {type: float}
+  y: {type: string}
+features:
+  x: {kind: numeric}
+"""
+DATA = "x,y\n" + "1.5,no\n2.5,yes\n" * 20
+
+
+def run(directory: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
+    """Runs the program in a directory, with TensorFlow nowhere to be waited for."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONUNBUFFERED", None)
+    return subprocess.run(
+        [sys.executable, "-m", "pipeline", *arguments],
+        cwd=directory,
+        env=environment,
+        timeout=60,
+        **{"capture_output": True, "text": True, **options},
+    )
+
+
+@pytest.fixture
+def place(tmp_path) -> Path:
+    """A directory with data, declarations and flagfiles, right and wrong."""
+    texts = {
+        "data.csv": DATA,
+        "empty.csv": "",
+        "blank.csv": "\n\n",
+        "header.csv": "x,y\n",
+        "lacking.csv": "x,z\n1,no\n",
+        "features.yaml": FEATURES,
+        "wrong.yaml": "columns:\n  x: {type: number}\n",
+        "unlabelled.yaml": "columns: {x: {type: float}}\n"
+        "features: {x: {kind: numeric}}\n",
+        "good.flags": "# A comment.\n--batch_size=0\n--epochs=2\n",
+        "outer.flags": "--epochs=3\n--flagfile=good.flags\n",
+        "self.flags": "--flagfile=self.flags\n",
+        "ring1.flags": "--flagfile=ring2.flags\n",
+        "ring2.flags": "--flagfile=ring1.flags\n",
+        "lost.flags": "--flagfile=none.flags\n",
+        "typo.flags": "--epoch=3\n",
+        "word.flags": "--epochs=3\nfoo\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "binary.flags").write_bytes(b"\xff\xfe--epochs=3")
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("x")
+    return tmp_path
+
+
+def everything(directory: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes() if path.is_file() else None
+        for path in directory.rglob("*")
+    }
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["help"]])
+def test_overview(tmp_path, arguments):
+    done = run(tmp_path, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: python -m pipeline COMMAND --flags\n")
+    for name, command in COMMANDS.items():
+        assert re.search(
+            rf"^  {name} +{re.escape(command.summary)}$", done.stdout, re.M
+        )
+    assert everything(tmp_path) == {}
+
+
+FLAGS = {
+    "paths": "work_dir dataset_dir model_dir evaluation_dir export_dir",
+    "data": "input features label max_reject_fraction shard_mb beam_option",
+    "training": "model hparams batch_size epochs max_steps seed shuffle_rows"
+    " checkpoint_steps keep_checkpoints summary_steps on_change",
+    "serving": "eval_split verify_rows keep_versions output version",
+    "general": "help flagfile verbosity",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command(tmp_path, name):
+    done = run(tmp_path, name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = re.findall(r"^  --(\w+)  \S", done.stdout, re.M)
+    topics = COMMANDS[name].topics
+    assert sorted(listed) == sorted(f for t in topics for f in FLAGS[t].split())
+    assert COMMANDS[name].example in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert everything(tmp_path) == {}
+
+
+def test_help_says_defaults_and_ignores_other_needs(tmp_path):
+    done = run(tmp_path, "train", "-h", "word")
+    assert done.returncode == 0
+    assert "(default: 512)" in done.stdout
+    assert "(default: stop)" in done.stdout
+
+
+LABEL = "--label=y"
+INPUT = "--input=data.csv"
+DECLARED = "--features=features.yaml"
+# The command line, and what its error line must hold.
+MISTAKES = {
+    "unknown command": ("trian", "unknown command 'trian'; did you mean train? there"),
+    "unlike any command": ("xyzzy", "unknown command 'xyzzy'; there are: run, pre"),
+    "flag first": ("--epochs=3 train", "give the command before --epochs=3"),
+    "unknown flag": ("train --epoch=3", "--epoch is unknown; did you mean --epochs?"),
+    "unlike any flag": ("train --xyzzy", "--xyzzy is unknown (see python -m pipeline"),
+    "no suggestion from elsewhere": ("preprocess --epoch=3", "--epoch is unknown (see"),
+    "flag of another": (
+        "train --input=data.csv",
+        "--input has no effect on train; it belongs to run, preprocess, predict",
+    ),
+    "no-flag of another": ("show x --noinput", "--noinput is unknown"),
+    "flag of another apart": ("evaluate --shard_mb 5", "--shard_mb has no effect on"),
+    "epochs nan": ("train --epochs=nan", "--epochs=nan: "),
+    "epochs inf": ("train --epochs=inf", "--epochs=inf: "),
+    "epochs text": ("train --epochs=abc", "--epochs=abc: "),
+    "epochs 0": ("train --epochs=0", "--epochs=0"),
+    "epochs empty": ("train --epochs=", "--epochs="),
+    "epochs without value": ("train --epochs", "--epochs"),
+    "batch size 0": ("train --batch_size=0", "--batch_size=0: "),
+    "batch size 1.5": ("train --batch_size=1.5", "--batch_size=1.5: "),
+    "batch size 2^40": ("train --batch_size=1099511627776", "--batch_size=10995"),
+    "shuffle 10^30": (f"train --shuffle_rows=1{'0' * 30}", "--shuffle_rows=1000"),
+    "steps 10^30": (f"train --max_steps=1{'0' * 30}", "--max_steps=1000"),
+    "seed": ("train --seed=-1", "--seed=-1: "),
+    "on_change": ("train --on_change=go", "--on_change=go: value should be one of"),
+    "verbosity": ("train --verbosity=2", "--verbosity=2: "),
+    "rejects": ("preprocess --max_reject_fraction=nan", "--max_reject_fraction=nan: "),
+    "shards": ("preprocess --shard_mb=0", "--shard_mb=0: "),
+    "split": ("evaluate --eval_split=all", "--eval_split=all: "),
+    "version": (f"export --keep_versions=1{'0' * 30}", "--keep_versions=1000"),
+    "bool": ("train --help=maybe", "--help=maybe"),
+    "empty work_dir": ("train --work_dir=", "--work_dir=: needs a directory"),
+    "blank model_dir": ("train --model_dir=%20", "--model_dir="),
+    "flagfile missing": ("train --flagfile=none", "--flagfile: cannot read it: "),
+    "flagfile empty": ("train --flagfile=", "--flagfile is empty"),
+    "flagfile without value": ("train --flagfile", "--flagfile"),
+    "flagfile is a directory": ("train --flagfile=directory", "--flagfile: cannot"),
+    "flagfile binary": ("train --flagfile=binary.flags", "--flagfile: it is not UTF-8"),
+    "flagfile typo": ("train --flagfile=typo.flags", "--epoch is unknown; did you"),
+    "flagfile word": ("train --flagfile=word.flags", "'foo' is not a flag"),
+    "flagfile lost": ("train --flagfile=lost.flags", "--flagfile: cannot read it: "),
+    "flagfile in itself": ("train --flagfile=self.flags", "--flagfile: a file names"),
+    "flagfile in a ring": ("train --flagfile=ring1.flags", "--flagfile: a file names"),
+    "flagfile wrong": ("train --flagfile=good.flags", "--batch_size=0: "),
+    "flagfile nested": ("train --flagfile=outer.flags", "--batch_size=0: "),
+    "flagfile wins over earlier": (
+        "train --batch_size=5 --flagfile=good.flags",
+        "--batch_size=0: ",
+    ),
+    "stray word": (
+        "train epochs=3",
+        "'epochs=3' is not a flag, and train takes flags only; did you mean"
+        " --FLAG=epochs=3?",
+    ),
+    "stray word behind --": ("train -- --epochs=3", "'--epochs=3' is not a flag"),
+    "pattern opened by the shell": ("preprocess --input data.csv b.csv", "'b.csv' is"),
+    "unknown model": ("train --model=wide", "--model=wide is unknown"),
+    "no model": ("train --model=", "--model= is unknown; there are: wide_deep"),
+    "hparams": ("train --hparams=depth=3", "--hparams: 'depth' is unknown"),
+    "hparams value": ("train --hparams=dropout=2", "--hparams: dropout must be"),
+    "hparams date": ("train --hparams=dropout=2020-13-45", "--hparams: dropout=2020"),
+    "hparams of the other model": (
+        f"run {INPUT} {DECLARED} --model=keras_wide_deep --hparams=wide_l1=1",
+        "--hparams: 'wide_l1' is unknown to this model",
+    ),
+    "no dataset": ("train", "--dataset_dir: "),
+    "dataset without manifest": ("train --dataset_dir=mine", "--dataset_dir: "),
+    "dataset is a file": ("train --dataset_dir=data.csv", "--dataset_dir: "),
+    "no trained model": ("evaluate", "--model_dir: "),
+    "no model to export": ("export", "--model_dir: "),
+    "no input": ("preprocess", "--input is needed"),
+    "no input for run": ("run", "--input is needed"),
+    "empty input": ("preprocess --input=", "--input is needed"),
+    "nothing matches": ("preprocess --input=*.cvs", "--input: nothing matches '*.cvs'"),
+    "part matches nothing": (
+        f"run {INPUT},n.csv {DECLARED}",
+        "--input: nothing matches",
+    ),
+    "input is a directory": ("run --input=directory", "--input: directory is a dir"),
+    "empty CSV": (f"preprocess --input=empty.csv {DECLARED}", "--input: empty.csv is"),
+    "blank CSV": (f"preprocess --input=blank.csv {DECLARED}", "--input: blank.csv is"),
+    "lacking column": (
+        f"preprocess --input=lacking.csv {DECLARED}",
+        "--input: lacking.csv has no column y, which features.yaml declares; it has x,",
+    ),
+    "features missing": (
+        f"run {INPUT} --features=none",
+        "--features: there is no file",
+    ),
+    "features is a directory": (f"run {INPUT} --features=mine", "--features: there is"),
+    "features wrong": (
+        f"run {INPUT} --features=wrong.yaml",
+        "wrong.yaml:1:1: needs features",
+    ),
+    "features without label": (
+        f"run {INPUT} --features=unlabelled.yaml",
+        "unlabelled.yaml declares no label",
+    ),
+    "label and features": (f"run {INPUT} {DECLARED} {LABEL}", "--label is for"),
+    "unknown label": (f"run {INPUT} --label=z", "--label=z: "),
+    "no label": (f"run {INPUT}", "--label=COLUMN"),
+    "dataset would replace files": (
+        f"preprocess {INPUT} {DECLARED} --dataset_dir=mine",
+        "--dataset_dir: ",
+    ),
+    "run would replace files": (
+        f"run {INPUT} {DECLARED} --dataset_dir=mine",
+        "--dataset_dir: ",
+    ),
+    "evaluation would replace files": (
+        f"run {INPUT} {DECLARED} --evaluation_dir=mine",
+        "--evaluation_dir: ",
+    ),
+    "dataset in place of a file": (
+        f"run {INPUT} {DECLARED} --dataset_dir=data.csv",
+        "--dataset_dir: ",
+    ),
+    "predict without input": ("predict --output=o", "--input is needed"),
+    "predict without output": (f"predict {INPUT}", "--output is needed"),
+    "predict to nowhere": (f"predict {INPUT} --output=no/o", "--output: there is no"),
+    "predict to a directory": (f"predict {INPUT} --output=mine", "--output: mine is a"),
+    "predict over its input": (f"predict {INPUT} --output=./data.csv", "--output: "),
+    "predict without export": (f"predict {INPUT} --output=o", "--export_dir: "),
+    "show nothing": ("show", "show needs one directory"),
+    "show two": ("show a b", "show needs one directory"),
+    "show what is not there": ("show none", "there is no directory none"),
+    "show what is no result": ("show mine", "mine holds nothing that a stage finished"),
+    "show behind --": ("show -- --input", "there is no directory --input"),
+    "work_dir below a file": (
+        f"preprocess {INPUT} {DECLARED} --work_dir=data.csv/x",
+        "cannot write in ",
+    ),
+}
+
+
+# These run as a program of their own, the others in this process, which is faster.
+AS_PROGRAM = """unknown command|unknown flag|flag of another|epochs nan|epochs text|
+batch size 0|flagfile missing|flagfile in itself|flagfile nested|flagfile binary|
+stray word|unknown model|hparams|no dataset|no trained model|no input|nothing matches|
+empty CSV|lacking column|features missing|features wrong|no label|
+dataset would replace files|work_dir below a file|predict without export|show nothing
+""".replace("\n", "").split("|")
+
+
+def _words(line: str) -> list[str]:
+    return [word.replace("%20", " ") for word in line.split()]
+
+
+def _check_message(stdout: str, stderr: str, said: str) -> None:
+    assert stdout == ""
+    assert "Traceback" not in stderr
+    (message,) = stderr.splitlines()
+    assert message.startswith("error: ")
+    assert said in message
+
+
+@pytest.mark.parametrize("name", AS_PROGRAM)
+def test_a_mistake_is_one_line_at_once_and_writes_nothing(place, name):
+    line, said = MISTAKES[name]
+    before = everything(place)
+    started = time.monotonic()
+    done = run(place, *_words(line))
+    seconds = time.monotonic() - started
+    assert done.returncode == ExitCode.USER_ERROR, done.stderr
+    _check_message(done.stdout, done.stderr, said)
+    assert seconds < SECONDS
+    assert everything(place) == before
+
+
+@pytest.mark.parametrize("name", [name for name in MISTAKES if name not in AS_PROGRAM])
+def test_further_mistakes(place, name, monkeypatch, capsys):
+    line, said = MISTAKES[name]
+    before = everything(place)
+    monkeypatch.chdir(place)
+    # It would silence the warnings and logs of all tests.
+    monkeypatch.setattr(app.environment, "set_verbosity", lambda verbosity: None)
+    assert app.main(_words(line)) == ExitCode.USER_ERROR
+    _check_message(*capsys.readouterr(), said)
+    assert everything(place) == before
+
+
+def test_inputs_inside_the_dataset_directory(place):
+    dataset = place / "dataset"
+    dataset.mkdir()
+    (dataset / "data.csv").write_text(DATA)
+    manifest = '{"stage": "preprocess", "fingerprint": "", "inputs": {}, "results": {},'
+    manifest += ' "configuration": {}, "versions": {}, "finished": "", "seconds": 1}'
+    (dataset / "manifest.json").write_text(manifest)
+    before = everything(place)
+    given = ("--input=dataset/data.csv", DECLARED, "--dataset_dir=dataset")
+    done = run(place, "preprocess", *given)
+    assert done.returncode == ExitCode.USER_ERROR
+    assert "dataset/data.csv, which is an --input" in done.stderr
+    assert everything(place) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("--flagfile=good.flags --batch_size=7", 7),
+        ("--flagfile=outer.flags --batch_size=7", 7),
+        ("--batch_size=7", 7),
+        ("--batch_size 7", 7),
+        ("--batch_size=5 --batch_size=7", 7),
+    ],
+)
+def test_the_last_of_a_flag_wins(place, monkeypatch, line, value):
+    monkeypatch.chdir(place)
+    values, topic_of = app._define_flags()
+    (place / "good.flags").write_text("--batch_size=6\n--epochs=2\n--input=x\n")
+    app._parse("train", line.split(), values, topic_of)
+    assert values.batch_size == value
+
+
+def test_a_flagfile_may_serve_several_commands(place):
+    (place / "all.flags").write_text(f"{INPUT}\n--epochs=3\n--verify_rows=5\n")
+    done = run(place, "train", "--flagfile=all.flags")
+    assert done.stderr.startswith("error: --dataset_dir: ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
+    monkeypatch.chdir(place)
+    given = {
+        "paths": ["--work_dir=some where", "--model_dir=a,b"],
+        "data": ["--input=a b.csv,c.csv", "--beam_option=--x=1", "--beam_option=--y"],
+        "training": ["--hparams=hidden_units=[64, 32],dropout=0.1", "--epochs=0.5"],
+        "serving": ["--verify_rows=0", "--eval_split=eval"],
+        "general": ["--verbosity=-1"],
+    }
+    arguments = [flag for topic in COMMANDS[name].topics for flag in given[topic]]
+    values, topic_of = app._define_flags()
+    app._parse(name, arguments, values, topic_of)
+    (place / "again.flags").write_text(app._as_flagfile(name, values, topic_of))
+    again, _ = app._define_flags()
+    app._parse(name, ["--flagfile=again.flags"], again, topic_of)
+    for flag, topic in topic_of.items():
+        if topic != "general":
+            assert again[flag].value == values[flag].value, flag
+
+
+def test_every_command_has_a_whole_entry():
+    for name, command in COMMANDS.items():
+        assert command.example.startswith(f"{name} ")
+        assert set(command.topics) <= set(FLAGS)
+        assert command.topics[-1] == "general"
+        values, topic_of = app._define_flags()
+        words = re.sub("'", "", command.example).split()[1:]
+        app._parse(name, words, values, topic_of)
+
+
+LIGHT = """
+import contextlib, io, sys
+from pipeline import app
+def no_heavy_module():
+    heavy = ("tensorflow", "tf_keras", "keras", "tensorflow_estimator", "apache_beam")
+    heavy += ("tensorflow_metadata", "tensorflow_datasets")
+    return [m for m in sys.modules if m.split(".")[0] in heavy]
+assert no_heavy_module() == [], "import"
+for arguments in {lines!r}:
+    with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stderr(io.StringIO()):
+            app.main(arguments)
+    assert no_heavy_module() == [], (arguments, no_heavy_module()[:3])
+"""
+
+
+def test_help_and_checks_load_neither_tensorflow_nor_beam(place):
+    lines = [["--help"], ["train", "--help"], ["train"], ["evaluate"], ["show", "mine"]]
+    lines += [
+        ["train", "--epochs=nan"],
+        ["train", "--hparams=depth=3"],
+        ["preprocess", "--input=lacking.csv", DECLARED],
+        ["run", INPUT],
+        ["run", INPUT, "--label=y", "--dataset_dir=mine"],
+        ["predict", INPUT, "--output=o"],
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT.format(lines=lines)],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_output_that_nobody_reads(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = run(
+            tmp_path,
+            "--help",
+            capture_output=False,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (ExitCode.INTERRUPTED, "")
+
+
+class TestMain:
+    """What happens to errors that come out of a command."""
+
+    def run(self, monkeypatch, error: BaseException) -> int:
+        def fails(arguments):
+            raise error
+
+        monkeypatch.setattr(app, "_run", fails)
+        return app.main(["train"])
+
+    def test_interrupt(self, monkeypatch, capsys):
+        assert self.run(monkeypatch, KeyboardInterrupt()) == ExitCode.INTERRUPTED
+        assert capsys.readouterr().err.startswith("interrupted; ")
+
+    def test_full_disk(self, monkeypatch, capsys):
+        error = OSError(28, "No space left on device", "/work/x")
+        assert self.run(monkeypatch, error) == ExitCode.USER_ERROR
+        expected = "error: No space left on device: /work/x\n"
+        assert capsys.readouterr().err == expected
+
+    def test_full_disk_without_a_name(self, monkeypatch, capsys):
+        error = OSError(28, "No space left on device")
+        assert self.run(monkeypatch, error) == ExitCode.USER_ERROR
+        assert capsys.readouterr().err == "error: No space left on device\n"
+
+    @pytest.mark.parametrize(
+        "error",
+        [FileNotFoundError(2, "No such file"), RuntimeError(), BrokenPipeError()],
+    )
+    def test_a_bug_keeps_its_traceback(self, monkeypatch, error):
+        with pytest.raises(type(error)):
+            self.run(monkeypatch, error)
