@@ -12,7 +12,7 @@ VENV_LOCK := .venv-lock
 ENVIRONMENT := tools/python.sh tools/environment.py $(if $(PYTHON),'--python=$(PYTHON)')
 CENSUS := $(VENV)/bin/python -m pipeline run --flagfile=examples/census/census.flags
 
-# For example: make bench BENCH_OPTIONS='--flights=FILE.csv.gz --scaling --workers'
+# For example: make bench BENCH_OPTIONS='--flights=FILE.csv.gz --parts=peers,scaling'
 BENCH_OPTIONS :=
 
 # Outside a git checkout ruff doesn't heed .gitignore.

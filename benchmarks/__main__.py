@@ -1,6 +1,6 @@
 """Measures preprocess against other ways to do the same: `make bench`.
 
-    python -m benchmarks [--flights=FILE.csv.gz] [--runs=5] [--scaling] [--workers]
+    python -m benchmarks [--flights=FILE.csv.gz] [--runs=5] [--parts=peers,reading]
 
 Every run is a process of its own and they take turns; figures of different tables
 may come from different moods of the machine. Importing is not part of any time.
@@ -42,12 +42,16 @@ def _arguments() -> argparse.Namespace:
         help="an interpreter that has tensorflow-transform",
     )
     parser.add_argument(
-        "--scaling", action="store_true", help="also 10 and 30 times the rows"
+        "--parts",
+        default="peers,reading,transform",
+        help="what to measure; also scaling (10 and 30 times the rows) and workers"
+        " (two processes against one)",
     )
-    parser.add_argument(
-        "--workers", action="store_true", help="also two worker processes"
-    )
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    unknown = set(arguments.parts.split(",")) - set(_PARTS)
+    if unknown:
+        parser.error(f"--parts: {unknown.pop()!r} is none of {', '.join(_PARTS)}")
+    return arguments
 
 
 def _flights(arguments: argparse.Namespace, directory: str) -> str:
@@ -162,17 +166,21 @@ def _workers(arguments, path: str, directory: str) -> None:
     measure.print_ratio(found, "two workers", "one process")
 
 
+_PARTS = {
+    "peers": _against_peers,
+    "reading": _reading,
+    "transform": _against_transform,
+    "scaling": _scaling,
+    "workers": _workers,
+}
+
+
 def main() -> None:
     arguments = _arguments()
     with tempfile.TemporaryDirectory() as directory:
         path = _flights(arguments, directory)
-        _against_peers(arguments, path, directory)
-        _reading(arguments, path, directory)
-        _against_transform(arguments, path, directory)
-        if arguments.scaling:
-            _scaling(arguments, path, directory)
-        if arguments.workers:
-            _workers(arguments, path, directory)
+        for part in arguments.parts.split(","):
+            _PARTS[part](arguments, path, directory)
 
 
 if __name__ == "__main__":
