@@ -41,9 +41,9 @@ def _preprocess(inputs):
 def _parse(line: str, names: list[str]) -> dict:
     row = {}
     for name, text in zip(names, next(csv.reader([line])), strict=True):
-        if name in _INTS:
+        if name in _INTS.split():
             row[name] = int(text)
-        elif name in _FLOATS:
+        elif name in _FLOATS.split():
             row[name] = [float(text)] if text else []
         else:
             row[name] = text
