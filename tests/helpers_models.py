@@ -229,7 +229,6 @@ FEATURE_PARTS = {
     "deep numbers": [Numeric("age", "age")],
     "deep one-hot": [Vocabulary("marital-status", "marital-status", use="deep")],
     "deep embedding": [Hashed("h", "marital-status", 9, embedding=2, use="deep")],
-    "deep bucketized": [Bucketized("age_bucket", "age", (50.5,), use="deep")],
     "both and nothing else": [Numeric("age", "age", use="both")],
 }
 

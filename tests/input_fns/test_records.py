@@ -85,7 +85,7 @@ def test_files_change_places_between_epochs(tmp_path):
     assert len(set(first_rows // 2)) > 2
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @example(rows=1, files=1, batch=1, window=1, start_step=3, seed=0)
 @example(rows=6, files=2, batch=6, window=6, start_step=1, seed=0)
 @example(rows=6, files=2, batch=3, window=4, start_step=2, seed=0)

@@ -131,7 +131,7 @@ def _cases(draw):
     return declaration, constants_for(declaration, vocabularies, scalings), raw
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(_cases())
 def test_any_declaration_means_the_same_both_ways(case):
     _assert_agree(*case)
