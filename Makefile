@@ -12,6 +12,9 @@ VENV_LOCK := .venv-lock
 ENVIRONMENT := tools/python.sh tools/environment.py $(if $(PYTHON),'--python=$(PYTHON)')
 CENSUS := $(VENV)/bin/python -m pipeline run --flagfile=examples/census/census.flags
 
+# For example: make bench BENCH_OPTIONS='--flights=FILE.csv.gz --parts=peers,scaling'
+BENCH_OPTIONS :=
+
 # Outside a git checkout ruff doesn't heed .gitignore.
 RUFF_OPTIONS := --config='extend-exclude=[".venv*"]'
 
@@ -36,7 +39,7 @@ endef
 .DEFAULT_GOAL := help
 # Two environments made at once would both write the project's build files.
 .NOTPARALLEL:
-.PHONY: help environment environment-tf215 run test test-fast test-tf215 lint format \
+.PHONY: help environment environment-tf215 run test test-fast test-tf215 bench prism lint format \
     lock clean distclean
 
 help: ## List the targets
@@ -60,6 +63,18 @@ test-fast: environment ## Run the fast tests
 
 test-tf215: environment-tf215 ## Run all tests under TensorFlow 2.15.1
 	$(call RUN_TESTS,$(VENV_TF215))
+
+bench: environment ## Measure preprocess against other ways to do the same
+	@$(VENV)/bin/python -m benchmarks $(BENCH_OPTIONS)
+
+# The module's own version is older than Beam's Python package; the protocol between
+# them is the same.
+PRISM_VERSION := v2.73.0
+
+prism: ## Build Beam's portable engine from its Go module, into work/prism
+	@mkdir -p work/prism
+	GOBIN=$(CURDIR)/work/prism go install \
+	    github.com/apache/beam/sdks/v2/go/cmd/prism@$(PRISM_VERSION)
 
 lint: environment ## Check the style
 	@$(VENV)/bin/ruff check $(RUFF_OPTIONS) .

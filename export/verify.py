@@ -104,11 +104,11 @@ def _write_expected(
 
 
 def _write_inputs(
-    writer: _CaseWriter, files: Sequence[str], columns: Sequence[Column], rows: int
+    writer: _CaseWriter, part: records.Records, columns: Sequence[Column], rows: int
 ) -> list[dict]:
     """Writes the inputs of both signatures, by part."""
     spec = _raw_spec(columns)
-    serialized = tf.data.TFRecordDataset(list(files)).as_numpy_iterator()
+    serialized = records.serialized_rows(part, columns)
     parts = []
     for size in _part_sizes(rows):
         examples = np.array(list(itertools.islice(serialized, size)), object)
@@ -190,7 +190,7 @@ def verify(
         )
         with contextlib.closing(predictions):
             expected = _write_expected(writer, predictions, rows)
-        inputs = _write_inputs(writer, part.files, declaration.input_columns, rows)
+        inputs = _write_inputs(writer, part, declaration.input_columns, rows)
         parts = [
             {"rows": size, "expected": wanted, "inputs": given}
             for size, wanted, given in zip(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
-from input_fns import parsing
+from input_fns import blocks, parsing
 from pipeline.compat import tf
-from pipeline.types import Column, Declaration, Label
+from pipeline.types import BLOCK_ROWS, Column, Declaration, Label, RecordForm
 
 InputFn = Callable[[], "tf.data.Dataset"]
 
@@ -15,6 +15,7 @@ _READ_BUFFER_BYTES = 1 << 20
 # Shards read side by side; a run of rows from each keeps the file reads long.
 _CYCLE_LENGTH = 4
 _BLOCK_LENGTH = 64
+_BLOCKS_AT_ONCE = 16
 _MAX_CLASSES_SHOWN = 10
 
 
@@ -24,11 +25,13 @@ class Records:
 
     Attributes:
       files: TFRecord files of serialized tf.Examples, in order.
-      rows: Number of Examples in all of them.
+      rows: Number of rows in all of them.
+      form: What an Example holds.
     """
 
     files: tuple[str, ...]
     rows: int
+    form: RecordForm = RecordForm.ROWS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,13 +60,15 @@ def _columns(declaration: Declaration) -> tuple[Column, ...]:
     return tuple(c for c in declaration.columns.values() if c.name in wanted)
 
 
-def _labelled(declaration: Declaration) -> Callable:
-    """Returns a function from serialized Examples to (features, label)."""
+def _labelled(records: Records, declaration: Declaration) -> Callable:
+    """Returns a function from rows as `_windows` gives them to (features, label)."""
     columns = _columns(declaration)
     label = declaration.label
 
-    def parse(serialized):
-        features = parsing.parse(serialized, columns)
+    def parse(rows):
+        features = rows
+        if records.form is RecordForm.ROWS:
+            features = parsing.parse(rows, columns)
         if label is None:
             return features
         value = features.pop(label.column)
@@ -102,13 +107,38 @@ def _checked(value: tf.Tensor, label: Label) -> tf.Tensor:
         return tf.identity(value)
 
 
-def _read(files: tf.Tensor) -> tf.data.Dataset:
+def _interleaved(files: tf.Tensor, form: RecordForm) -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices(files).interleave(
         lambda file: tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER_BYTES),
         cycle_length=_CYCLE_LENGTH,
-        block_length=_BLOCK_LENGTH,
+        block_length=_BLOCK_LENGTH if form is RecordForm.ROWS else 1,
         num_parallel_calls=tf.data.AUTOTUNE,
         deterministic=True,
+    )
+
+
+def _windows(
+    serialized: tf.data.Dataset,
+    form: RecordForm,
+    declaration: Declaration,
+    rows: int,
+) -> tf.data.Dataset:
+    """Returns rows so many at a time, the last time the rest.
+
+    Rows of blocks come as columns; others stay serialized, since moving one string
+    a row costs less than moving its values.
+    """
+    if form is RecordForm.ROWS:
+        return serialized.batch(rows)
+    columns = _columns(declaration)
+    return (
+        serialized.batch(max(1, min(rows // BLOCK_ROWS, _BLOCKS_AT_ONCE)))
+        .map(
+            lambda some: blocks.parse(some, columns),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        )
+        .rebatch(rows)
     )
 
 
@@ -137,13 +167,16 @@ def train_input_fn(
         )
 
         def permute(window, rows):
-            return tf.random.experimental.stateless_shuffle(
-                rows, tf.random.experimental.stateless_fold_in(seed, window)
+            count = tf.shape(tf.nest.flatten(rows)[0])[0]
+            order = tf.random.experimental.stateless_shuffle(
+                tf.range(count),
+                tf.random.experimental.stateless_fold_in(seed, window),
             )
+            return tf.nest.map_structure(lambda value: tf.gather(value, order), rows)
 
+        serialized = _interleaved(files, records.form)
         return (
-            _read(files)
-            .batch(options.shuffle_rows)
+            _windows(serialized, records.form, declaration, options.shuffle_rows)
             .enumerate()
             .skip(skip_windows)
             .map(permute)
@@ -161,7 +194,8 @@ def train_input_fn(
             )
 
         def cut_first(index, rows):
-            return rows[tf.where(tf.equal(index, 0), skip_in_window, 0) :]
+            start = tf.where(tf.equal(index, 0), skip_in_window, 0)
+            return tf.nest.map_structure(lambda value: value[start:], rows)
 
         return (
             tf.data.Dataset.range(epoch, tf.int64.max)
@@ -171,7 +205,7 @@ def train_input_fn(
             .prefetch(1)
             .rebatch(options.batch_size)
             .map(
-                _labelled(declaration),
+                _labelled(records, declaration),
                 num_parallel_calls=tf.data.AUTOTUNE,
                 deterministic=True,
             )
@@ -181,6 +215,24 @@ def train_input_fn(
     return input_fn
 
 
+def _in_order(records: Records) -> tf.data.Dataset:
+    return tf.data.TFRecordDataset(list(records.files), buffer_size=_READ_BUFFER_BYTES)
+
+
+def serialized_rows(records: Records, columns: Sequence[Column]) -> Iterator[bytes]:
+    """Yields each row, in file order, as a serialized tf.Example of its own.
+
+    Args:
+      records: Where the rows are.
+      columns: What an Example has to hold; it may hold more.
+    """
+    for record in _in_order(records).as_numpy_iterator():
+        if records.form is RecordForm.ROWS:
+            yield record
+        else:
+            yield from blocks.to_rows(record, columns)
+
+
 def eval_input_fn(
     records: Records, declaration: Declaration, batch_size: int
 ) -> InputFn:
@@ -188,10 +240,9 @@ def eval_input_fn(
 
     def input_fn() -> tf.data.Dataset:
         return (
-            tf.data.TFRecordDataset(list(records.files), buffer_size=_READ_BUFFER_BYTES)
-            .batch(batch_size)
+            _windows(_in_order(records), records.form, declaration, batch_size)
             .map(
-                _labelled(declaration),
+                _labelled(records, declaration),
                 num_parallel_calls=tf.data.AUTOTUNE,
                 deterministic=True,
             )

@@ -51,6 +51,7 @@ class Progress:
       unit: What is counted, e.g. rows.
       total: How many there will be; None where that is unknown.
       start: How many were done before.
+      speed_unit: What the speed is given in.
     """
 
     def __init__(
@@ -60,23 +61,28 @@ class Progress:
         unit: str,
         total: int | None = None,
         start: int = 0,
+        speed_unit: str = "examples",
     ):
         self._console = console
         self._stage = stage
         self._unit = unit
         self._total = total
         self._start = start
+        self._speed_unit = speed_unit
         self._began = time.monotonic()
         self._last = self._began
         self._open_line = False
 
-    def update(self, done: int, scale: int = 1, note: str = "") -> None:
+    def update(
+        self, done: int, scale: int = 1, note: str = "", share: float | None = None
+    ) -> None:
         """Shows the state, if it is time to.
 
         Args:
           done: How many are done, `start` included.
           scale: Examples in a unit; the speed is shown in examples.
           note: Further text, e.g. the loss.
+          share: How much of all is done, 0 to 1, where no total is known.
         """
         terminal = sys.stderr.isatty()
         every = _TERMINAL_EVERY_SECONDS if terminal else _LOG_EVERY_SECONDS
@@ -84,7 +90,7 @@ class Progress:
         if self._console.verbosity < 0 or now - self._last < every:
             return
         self._last = now
-        line = self._line(done, scale, note, now)
+        line = self._line(done, scale, note, share, now)
         if terminal:
             # A line that wraps could not be redrawn.
             line = line[: shutil.get_terminal_size().columns - 1]
@@ -93,16 +99,23 @@ class Progress:
         else:
             print(line, file=sys.stderr, flush=True)
 
-    def _line(self, done: int, scale: int, note: str, now: float) -> str:
-        speed = (done - self._start) / max(now - self._began, 1e-9)
+    def _line(
+        self, done: int, scale: int, note: str, share: float | None, now: float
+    ) -> str:
+        elapsed = max(now - self._began, 1e-9)
+        speed = (done - self._start) / elapsed
         parts = [f"{self._stage}: {self._unit} {done:,}"]
         if self._total:
             parts[0] += f" of {self._total:,} ({done / self._total:.0%})"
+        elif share is not None:
+            parts[0] += f" ({share:.0%})"
         if note:
             parts.append(note)
-        parts.append(f"{speed * scale:,.0f} examples/s")
+        parts.append(f"{speed * scale:,.0f} {self._speed_unit}/s")
         if self._total and speed > 0:
             parts.append(f"{duration((self._total - done) / speed)} left")
+        elif share:
+            parts.append(f"{duration(elapsed * (1 - share) / share)} left")
         return ", ".join(parts)
 
     def close(self) -> None:

@@ -9,7 +9,14 @@ from pipeline import declaration as declarations
 from pipeline import files
 from pipeline import manifest as manifests
 from pipeline.manifest import Manifest
-from pipeline.types import Column, Declaration, ExitCode, Label, UserError
+from pipeline.types import (
+    Column,
+    Declaration,
+    ExitCode,
+    Label,
+    RecordForm,
+    UserError,
+)
 
 # Raised when preprocess writes more or other files, so that it does not reuse old ones.
 DATASET_FORMAT = 2
@@ -28,11 +35,13 @@ class Shards:
 
     Attributes:
       files: Paths in order.
-      rows: Number of tf.Examples in all of them.
+      rows: Number of rows in all of them.
+      form: What a tf.Example in them holds.
     """
 
     files: tuple[str, ...]
     rows: int
+    form: RecordForm = RecordForm.ROWS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +157,7 @@ def _splits(directory: str, manifest: Manifest) -> dict[str, Shards]:
         splits[split] = Shards(
             tuple(os.path.join(directory, e["file"]) for e in entries),
             sum(e["rows"] for e in entries),
+            RecordForm(manifest.configuration["record_form"]),
         )
     return splits
 

@@ -31,7 +31,7 @@ def make_estimator(model: TrainedModel, **run_config) -> estimator.Estimator:
 
 def to_records(shards: Shards) -> records.Records:
     """Returns a split's shards as the input functions take them."""
-    return records.Records(shards.files, shards.rows)
+    return records.Records(shards.files, shards.rows, shards.form)
 
 
 def latest_checkpoint(model: TrainedModel) -> tuple[str, int]:

@@ -127,6 +127,12 @@ def read_json(path: str) -> Any:
         raise UserError(f"{path} is not valid JSON: {error}") from error
 
 
+def read_json_lines(path: str) -> list[Any]:
+    """Returns the values of a file of JSON lines."""
+    with open(path, encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
 def _sync_directory(path: str) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -38,6 +38,8 @@ class ExitCode(enum.IntEnum):
     """The exported model does not agree with the Estimator."""
     ANOMALIES = 6
     """The check command found something over its limit."""
+    WORKER_FAILED = 7
+    """A worker process died or made no progress; running again may help."""
     INTERRUPTED = 130
 
 
@@ -54,6 +56,26 @@ class UserError(Exception):
         lines = (line.strip() for line in message.splitlines())
         super().__init__(" ".join(filter(None, lines)))
         self.exit_code = exit_code
+
+
+class RecordForm(enum.Enum):
+    """What a record of a dataset, a tf.Example, holds.
+
+    ROWS: one row; a missing value is an absent feature. BLOCKS: the values of up to
+    BLOCK_ROWS rows, a list a feature; a missing value stands as 0 or the empty
+    string and its row's place is listed in the feature `missing_feature(NAME)`.
+    """
+
+    ROWS = "rows"
+    BLOCKS = "blocks"
+
+
+BLOCK_ROWS = 512
+
+
+def missing_feature(column: str) -> str:
+    """The feature of a block that lists the rows without a value, from 0."""
+    return f"{column}:missing"
 
 
 class Task(enum.Enum):

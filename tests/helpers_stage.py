@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from input_fns import records as input_records
 from pipeline import dataset as datasets
 from pipeline.compat import tf
 from pipeline.console import Console
@@ -31,12 +32,17 @@ def preprocess(directory: Path, value, features=None, **changes):
 
 
 def records(directory: Path) -> dict[str, list[bytes]]:
-    """Returns the serialized Examples of each split, in order."""
-    found = {}
-    for split, shards in datasets.open_dataset(str(directory)).splits.items():
-        data = tf.data.TFRecordDataset(list(shards.files))
-        found[split] = list(data.as_numpy_iterator())
-    return found
+    """Returns each split's rows as serialized Examples, in order."""
+    dataset = datasets.open_dataset(str(directory))
+    columns = tuple(dataset.declaration.columns.values())
+    return {
+        split: list(
+            input_records.serialized_rows(
+                input_records.Records(shards.files, shards.rows, shards.form), columns
+            )
+        )
+        for split, shards in dataset.splits.items()
+    }
 
 
 def values(record: bytes) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import math
 
 from absl import flags
 
+from pipeline.types import BLOCK_ROWS, RecordForm
+
 
 @dataclasses.dataclass(frozen=True)
 class DataFlags:
@@ -26,6 +28,8 @@ class DataFlags:
       columns: Column names of delimited files that have no line with them.
       run_date: YYYY-MM-DD, for {date} in `input`.
       skip_bad_records: Whether the rest of a damaged TFRecord file is left out.
+      record_form: What a record holds, a value of RecordForm.
+      beam_stall_seconds: After so long without progress several workers are stopped.
     """
 
     input: str | None
@@ -39,6 +43,8 @@ class DataFlags:
     columns: tuple[str, ...] = ()
     run_date: str | None = None
     skip_bad_records: bool = False
+    record_form: str = RecordForm.BLOCKS.value
+    beam_stall_seconds: float = 600.0
 
 
 def define(values: flags.FlagValues) -> None:
@@ -114,11 +120,27 @@ def define(values: flags.FlagValues) -> None:
         upper_bound=4096,
         flag_values=values,
     )
+    flags.DEFINE_enum(
+        "record_form",
+        RecordForm.BLOCKS.value,
+        [form.value for form in RecordForm],
+        "What a tf.Example of the dataset holds: one of the rows, or a block of up to"
+        f" {BLOCK_ROWS} rows, which is smaller and faster to write and to read.",
+        flag_values=values,
+    )
     flags.DEFINE_multi_string(
         "beam_option",
         [],
         "An option for Beam's runner, e.g. --beam_option=--direct_num_workers=2; may"
         " be given several times.",
+        flag_values=values,
+    )
+    flags.DEFINE_float(
+        "beam_stall_seconds",
+        600.0,
+        "With several Beam workers on this machine: a run that makes no progress for"
+        " so long is stopped and fails.",
+        lower_bound=1.0,
         flag_values=values,
     )
 
@@ -173,4 +195,6 @@ def read(values: flags.FlagValues) -> DataFlags:
         columns=tuple(name.strip() for name in values.columns),
         run_date=values.run_date,
         skip_bad_records=values.skip_bad_records,
+        record_form=values.record_form,
+        beam_stall_seconds=values.beam_stall_seconds,
     )

@@ -77,6 +77,11 @@ class ByteSource:
     def close(self) -> None:
         self._file.close()
 
+    @property
+    def position(self) -> int:
+        """How many bytes of the file, as it is stored, have been read."""
+        return self._file.tell()
+
     def read(self, size: int) -> bytes:
         """Returns about `size` bytes; none at all only at the end of the file.
 

@@ -8,6 +8,7 @@ Broken records (ragged, a quote never closed, too long) come beside the rows as
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import itertools
 from collections.abc import Iterator, Sequence
@@ -96,7 +97,8 @@ def read_batches(
             )
         parser = _Parser(path, names, tuple(columns), delimiter)
         for text in texts:
-            yield from parser.batches(text)
+            for batch in parser.batches(text):
+                yield dataclasses.replace(batch, position=source.position)
 
 
 def _check_delimiter(delimiter: str) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import os
 import uuid
 from collections.abc import Iterable
@@ -33,7 +34,7 @@ class ShardInfo:
       split: Name of the split.
       order_key: Place of the shard's rows in the data, as given to the writer.
       path: The file.
-      rows: Number of records.
+      rows: Number of rows in its records.
       bytes: Size of the file.
       digest: SHA-256 of the file in hexadecimal.
       part: Number of the shard among those of the same writer, from 0.
@@ -75,18 +76,24 @@ class ShardWriter:
         self._order_key = order_key
         self._shard_bytes = shard_bytes
         self._writer = None
+        self._write = None
         self._path = ""
         self._rows = 0
         self._bytes = 0
         self._shards: list[ShardInfo] = []
 
-    def write(self, records: Iterable[bytes]) -> None:
-        """Appends serialized examples."""
-        for record in records:
+    def write(self, records: Iterable[bytes], rows: Iterable[int] | None = None):
+        """Appends serialized examples.
+
+        Args:
+          records: The examples.
+          rows: How many rows each holds; one each without it.
+        """
+        for record, count in zip(records, rows or itertools.repeat(1), strict=False):
             if self._writer is None:
                 self._open()
-            self._writer.write(record)
-            self._rows += 1
+            self._write(record)
+            self._rows += count
             self._bytes += len(record) + _FRAMING_BYTES
             if self._bytes >= self._shard_bytes:
                 self._close_shard()
@@ -123,9 +130,11 @@ class ShardWriter:
         name = f"{TEMPORARY_PREFIX}{self._split}-{uuid.uuid4().hex}{_SUFFIX}"
         self._path = os.path.join(self._directory, name)
         self._writer = tf.io.TFRecordWriter(self._path)
+        # Its own `write` only calls its base class, at a tenth of the whole cost.
+        self._write = super(tf.io.TFRecordWriter, self._writer).write
 
     def _close_shard(self) -> None:
-        writer, self._writer = self._writer, None
+        writer, self._writer, self._write = self._writer, None, None
         writer.close()
         self._shards.append(
             ShardInfo(

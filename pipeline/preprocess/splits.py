@@ -13,7 +13,9 @@ declaration the encoding is unambiguous. -0.0 stands as 0.0 and every NaN as one
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +57,39 @@ def failures(batch: pa.RecordBatch, split: AnySplit) -> Failures:
     if isinstance(split, Split):
         return {}
     return declared_splits.failures(batch, split)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DividedRows:
+    """Rows sorted by split; within a split they stand as they came.
+
+    Attributes:
+      table: The rows.
+      parts: Split, first row and end of each split that has rows.
+    """
+
+    table: pa.RecordBatch
+    parts: tuple[tuple[str, int, int], ...]
+
+    def by_split(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Each split that has rows, and them; nothing is copied."""
+        for split, start, stop in self.parts:
+            yield split, self.table.slice(start, stop - start)
+
+
+def divide(batch: pa.RecordBatch, split: AnySplit) -> DividedRows:
+    """Sorts rows by their split; see `assign`."""
+    numbers = assign(batch, split)
+    ends = np.cumsum(np.bincount(numbers, minlength=len(split.names))).tolist()
+    starts = [0, *ends]
+    parts = tuple(
+        (name, start, end)
+        for name, start, end in zip(split.names, starts, ends, strict=False)
+        if start < end
+    )
+    # One sorted copy costs less than one filtered copy a split.
+    order = np.argsort(numbers, kind="stable")
+    return DividedRows(batch.take(pa.array(order)), parts)
 
 
 def key_bytes(batch: pa.RecordBatch, key: tuple[str, ...] = ()) -> list[bytes]:

@@ -22,11 +22,17 @@ from pipeline.dataset import (
 )
 from pipeline.flags.data import DataFlags
 from pipeline.manifest import Manifest
-from pipeline.preprocess import infer
+from pipeline.preprocess import infer, job
 from pipeline.preprocess.sources import registry
 from pipeline.preprocess.sources.base import Source
 from pipeline.preprocess.summaries import DatasetSummary
-from pipeline.types import Declaration, ExitCode, UserError
+from pipeline.types import (
+    Declaration,
+    ExitCode,
+    RecordForm,
+    UserError,
+    missing_feature,
+)
 
 _STAGE = "preprocess"
 _MIB = 1 << 20
@@ -53,6 +59,15 @@ class Plan:
         return tuple(source.path for source in self.sources)
 
 
+def _check_block_names(declaration: Declaration) -> None:
+    for name in declaration.columns:
+        if missing_feature(name) in declaration.columns:
+            raise UserError(
+                f"a block cannot hold both the columns {name} and"
+                f" {missing_feature(name)}: rename one or give --record_form=rows"
+            )
+
+
 def plan(settings: DataFlags, schema: str | None = None) -> Plan:
     """Checks the flags against the files, without writing anything.
 
@@ -65,6 +80,13 @@ def plan(settings: DataFlags, schema: str | None = None) -> Plan:
     """
     if not settings.input:
         raise UserError("--input is needed: the raw files, e.g. --input='data/*.csv'")
+    plan_ = _plan(settings, schema)
+    if settings.record_form == RecordForm.BLOCKS.value:
+        _check_block_names(plan_.declaration)
+    return plan_
+
+
+def _plan(settings: DataFlags, schema: str | None) -> Plan:
     sources = registry.open_inputs(settings)
     if settings.features is None:
         declaration = infer.infer_declaration(sources, label=settings.label)
@@ -141,15 +163,17 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
     """Fills `aside` with a whole dataset but for its manifest; returns the results."""
     # Beam takes seconds to import; a reused dataset needs none of it.
     environment.load_tensorflow(console.verbosity)
-    from pipeline.preprocess import beam_job, schema, shards
+    from pipeline.preprocess import schema, shards
 
-    output = beam_job.run(
-        beam_job.JobSettings(
+    output = job.run(
+        job.JobSettings(
             sources=plan_.sources,
             declaration=plan_.declaration,
             directory=aside,
             shard_bytes=plan_.settings.shard_mb * _MIB,
+            record_form=RecordForm(plan_.settings.record_form),
             beam_options=plan_.settings.beam_options,
+            stall_seconds=plan_.settings.beam_stall_seconds,
         ),
         console,
     )
@@ -227,6 +251,7 @@ def run(directory: str, plan_: Plan, console: Console) -> Manifest:
             "skip_bad_records": plan_.settings.skip_bad_records,
         },
         "format": DATASET_FORMAT,
+        "record_form": plan_.settings.record_form,
     }
     wanted = manifests.fingerprint(_STAGE, sources, configuration)
     with files.locked(directory):

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from export import saved_model, verify, verify_child, versions
+from input_fns import records
 from pipeline import estimators
 from pipeline import manifest as manifests
 from pipeline.compat import estimator, tf
@@ -104,8 +105,11 @@ def test_the_rows_hold_missing_and_unknown_values(small_job):
     known, missing = set(), {"score": 0, helpers_jobs.COLOUR: 0, "kind": 0}
     for split in ("train", "test"):
         unknown = 0
-        for record in tf.data.TFRecordDataset(list(dataset.shards(split).files)):
-            feature = tf.train.Example.FromString(record.numpy()).features.feature
+        for record in records.serialized_rows(
+            estimators.to_records(dataset.shards(split)),
+            tuple(dataset.declaration.columns.values()),
+        ):
+            feature = tf.train.Example.FromString(record).features.feature
             (city,) = feature["city"].bytes_list.value
             unknown += city not in known
             known.update([city] if split == "train" else [])

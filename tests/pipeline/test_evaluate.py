@@ -89,8 +89,10 @@ def test_accuracy_counts_every_row_once(small_job, tmp_path):
         p["classes"][0] for p in estimators.make_estimator(model).predict(input_fn)
     ]
     labels = [
-        tf.train.Example.FromString(r.numpy()).features.feature["bought"]
-        for r in tf.data.TFRecordDataset(list(shards.files))
+        tf.train.Example.FromString(r).features.feature["bought"]
+        for r in records.serialized_rows(
+            estimators.to_records(shards), tuple(model.declaration.columns.values())
+        )
     ]
     labels = [label.bytes_list.value[0] for label in labels]
     assert len(labels) == len(predicted) == shards.rows

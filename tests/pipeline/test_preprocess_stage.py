@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from input_fns import records
 from pipeline import dataset as datasets
 from pipeline.compat import tf
 from pipeline.console import Console
@@ -83,11 +84,13 @@ def features(tmp_path: Path) -> Path:
 
 
 def _examples(directory: Path, split: str) -> list[tf.train.Example]:
-    shards = datasets.open_dataset(str(directory)).splits[split]
-    return [
-        tf.train.Example.FromString(record)
-        for record in tf.data.TFRecordDataset(list(shards.files)).as_numpy_iterator()
-    ]
+    dataset = datasets.open_dataset(str(directory))
+    shards = dataset.splits[split]
+    serialized = records.serialized_rows(
+        records.Records(shards.files, shards.rows, shards.form),
+        tuple(dataset.declaration.columns.values()),
+    )
+    return [tf.train.Example.FromString(row) for row in serialized]
 
 
 def _all_examples(directory: Path) -> dict[int, tuple[str, tf.train.Example]]:
@@ -100,11 +103,11 @@ def _all_examples(directory: Path) -> dict[int, tuple[str, tf.train.Example]]:
     return found
 
 
-def test_every_row_is_in_one_split_with_its_values(tmp_path, features):
+@pytest.mark.parametrize("form", ["rows", "blocks"])
+def test_every_row_is_in_one_split_with_its_values(tmp_path, features, form):
     rows = _rows(600)
-    manifest = _run(
-        tmp_path / "d", _settings(_write(tmp_path / "a.csv", rows), features)
-    )
+    path = _write(tmp_path / "a.csv", rows)
+    manifest = _run(tmp_path / "d", _settings(path, features, record_form=form))
     found = _all_examples(tmp_path / "d")
     assert sorted(found) == list(range(600))
     for x, n, c, y in rows:
@@ -298,3 +301,16 @@ def test_the_census_is_read_whole(tmp_path):
         "occupation": 2_809,
         "native-country": 857,
     }
+
+
+def test_a_column_named_as_the_missing_rows_of_another_needs_records_of_rows(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,x:missing\n1,2\n")
+    features = tmp_path / "features.yaml"
+    features.write_text(
+        "columns: {x: {type: int}, 'x:missing': {type: int}}\n"
+        "features: {x: {kind: numeric}}\n"
+    )
+    with pytest.raises(UserError, match="x and x:missing: .*--record_form=rows"):
+        stage.plan(_settings(path, features))
+    stage.plan(_settings(path, features, record_form="rows"))

@@ -99,6 +99,8 @@ class RawBatch:
       texts: The text of a row as it stands in the file (without its line end), or
         as JSON where the file is no text.
       loss: What was dropped behind these rows.
+      position: How many bytes of the file, as it is stored, have been read; 0 where
+        that is not known.
     """
 
     path: str
@@ -108,6 +110,7 @@ class RawBatch:
     rows_read: int
     texts: RowTexts
     loss: Loss | None = None
+    position: int = 0
 
     def text(self, row: int) -> bytes:
         """The full text of a row."""

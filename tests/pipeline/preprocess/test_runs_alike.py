@@ -15,9 +15,9 @@ from helpers_stage import all_values, data_flags, preprocess, records
 from pipeline import declaration as declarations
 from pipeline.compat import tf
 from pipeline.console import Console
-from pipeline.preprocess import beam_job, infer, shards
+from pipeline.preprocess import infer, job, shards
 from pipeline.preprocess.sources import registry
-from pipeline.types import ColumnType
+from pipeline.types import ColumnType, RecordForm
 
 ROOT = Path(__file__).parents[3]
 WORKERS = (
@@ -107,12 +107,13 @@ def test_pieces_change_nothing(tmp_path, features, name):
     for piece_bytes in (None, 2000, 100):
         directory = tmp_path / f"{piece_bytes}"
         directory.mkdir()
-        output = beam_job.run(
-            beam_job.JobSettings(
+        output = job.run(
+            job.JobSettings(
                 sources=registry.open_inputs(flags),
                 declaration=declaration,
                 directory=str(directory),
                 shard_bytes=1 << 20,
+                record_form=RecordForm.ROWS,
                 piece_bytes=piece_bytes,
             ),
             Console(-1),

@@ -1,0 +1,189 @@
+"""The Beam job as the preprocess stage sees it: settings, running it, what it made.
+
+With one local worker the pipeline runs in this process. With several it runs in a
+child process that can be watched and stopped, since Beam's local runner waits
+forever for a worker that died.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import os
+import pickle
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline import files
+from pipeline.console import Console
+from pipeline.preprocess import progress, watchdog
+from pipeline.preprocess.shards import ShardInfo
+from pipeline.preprocess.sources.base import Loss, Source
+from pipeline.types import Declaration, ExitCode, RecordForm, UserError
+
+_PARTS = ".parts"
+_REPORT = "report.jsonl"
+_SETTINGS = "settings.pickle"
+_LOCAL_RUNNERS = (None, "FnApiRunner", "DirectRunner", "PrismRunner")
+
+
+@dataclasses.dataclass(frozen=True)
+class JobSettings:
+    """What a run of the pipeline needs.
+
+    Attributes:
+      sources: The raw files, in order.
+      declaration: The features.
+      directory: Where everything is written; it exists and is empty.
+      shard_bytes: Size at which a shard is closed.
+      record_form: What a record holds.
+      beam_options: Options of Beam, e.g. `--direct_num_workers=2`.
+      stall_seconds: After so long without progress several workers are stopped.
+      piece_bytes: Size of the pieces into which large files are cut, for several
+        workers; None chooses it, and leaves files whole for one worker.
+    """
+
+    sources: tuple[Source, ...]
+    declaration: Declaration
+    directory: str
+    shard_bytes: int
+    record_form: RecordForm
+    beam_options: tuple[str, ...] = ()
+    stall_seconds: float = 600.0
+    piece_bytes: int | None = None
+
+    @property
+    def parts(self) -> str:
+        """Directory of working files."""
+        return os.path.join(self.directory, _PARTS)
+
+    @property
+    def report(self) -> str:
+        """File of what the pipeline made: lines of JSON, [kind, value]."""
+        return os.path.join(self.parts, _REPORT)
+
+
+@dataclasses.dataclass(frozen=True)
+class JobOutput:
+    """What a run made, besides the files of constants and statistics.
+
+    Attributes:
+      shards: Written shards, still under temporary names.
+      reject_files: JSON-lines files of rejected rows, in the order of the data.
+      rejected: Column to number of rows rejected for it; "" where a row as a whole
+        is broken.
+      first_reason: The first reason given for each such column.
+      rows_read: Records read; blank lines do not count.
+      parts: Directory of working files, to be removed by the caller.
+      losses: Damaged files whose rest was left out, in the order of the files.
+    """
+
+    shards: tuple[ShardInfo, ...]
+    reject_files: tuple[str, ...]
+    rejected: Mapping[str, int]
+    first_reason: Mapping[str, str]
+    rows_read: int
+    parts: str
+    losses: tuple[Loss, ...] = ()
+
+
+def runner(beam_options: Sequence[str]) -> str | None:
+    """Returns the runner that Beam's options name."""
+    return _known_options(beam_options).runner
+
+
+def _known_options(beam_options: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        add_help=False, allow_abbrev=False, exit_on_error=False
+    )
+    parser.add_argument("--runner")
+    parser.add_argument("--direct_num_workers", type=int, default=1)
+    parser.add_argument("--direct_running_mode", default="in_memory")
+    try:
+        return parser.parse_known_args(list(beam_options))[0]
+    except argparse.ArgumentError as error:
+        raise UserError(f"--beam_option: {error}") from None
+
+
+def _needs_watching(beam_options: Sequence[str]) -> bool:
+    """Whether there are workers on this machine beside this process."""
+    options = _known_options(beam_options)
+    if options.runner not in _LOCAL_RUNNERS:
+        return False
+    return (
+        options.runner == "PrismRunner"
+        or options.direct_num_workers != 1
+        or options.direct_running_mode == "multi_processing"
+    )
+
+
+def run(settings: JobSettings, console: Console) -> JobOutput:
+    """Runs the pipeline on Beam's local in-memory runner, or the one asked for.
+
+    Raises:
+      UserError: The data cannot be used, or a worker died or made no progress;
+        nothing of ours is broken.
+    """
+    os.mkdir(settings.parts)
+    total = sum(os.path.getsize(source.path) for source in settings.sources)
+    with progress.shown(settings.parts, total, console):
+        if _needs_watching(settings.beam_options):
+            _run_watched(settings, console)
+        else:
+            # Beam takes seconds to import, and the watching process needs none of it.
+            from pipeline.preprocess import beam_job
+
+            beam_job.run(settings)
+    return _read_report(settings)
+
+
+def _run_watched(settings: JobSettings, console: Console) -> None:
+    path = os.path.join(settings.parts, _SETTINGS)
+    with open(path, "wb") as f:
+        pickle.dump((settings, console.verbosity), f)
+    # By name, since what stands in __main__ cannot be sent to workers.
+    program = f"from pipeline.preprocess import beam_child; beam_child.main({path!r})"
+    watchdog.run(
+        [sys.executable, "-c", program],
+        progress=lambda: (
+            progress.read(settings.parts),
+            watchdog.bytes_in(settings.directory),
+        ),
+        stall_seconds=settings.stall_seconds,
+        console=console,
+    )
+
+
+def _read_report(settings: JobSettings) -> JobOutput:
+    found: dict[str, list[Any]] = collections.defaultdict(list)
+    for kind, value in files.read_json_lines(settings.report):
+        found[kind].append(value)
+    _raise_first(found["failure"])
+    rejected: collections.Counter[str] = collections.Counter()
+    first_reason: dict[str, str] = {}
+    reject_files = []
+    for _, path, counts, reasons in sorted(found["rejects"], key=lambda item: item[:2]):
+        reject_files.append(path)
+        rejected.update(counts)
+        first_reason = {**reasons, **first_reason}
+    return JobOutput(
+        shards=tuple(ShardInfo(**shard) for shard in found["shard"]),
+        reject_files=tuple(reject_files),
+        rejected=dict(rejected),
+        first_reason=first_reason,
+        rows_read=sum(found["rows_read"]),
+        parts=settings.parts,
+        losses=tuple(
+            Loss(**loss) for _, loss in sorted(found["loss"], key=lambda item: item[0])
+        ),
+    )
+
+
+def _raise_first(failures: Sequence[Mapping[str, Any]]) -> None:
+    """Raises a bug before a user's mistake: it is what needs attention."""
+    for failure in sorted(failures, key=lambda f: f["exit_code"] is not None):
+        if failure["exit_code"] is None:
+            raise RuntimeError(f"in a worker:\n{failure['message']}")
+        raise UserError(failure["message"], ExitCode(failure["exit_code"]))
