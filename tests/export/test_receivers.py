@@ -203,8 +203,9 @@ def test_raw_columns_of_different_lengths_are_named(signatures, values):
     assert "[age] [has]" in message and f"[has] [{len(values)}]" in message
 
 
-def test_raw_column_of_another_rank_is_refused(signatures):
-    _error(_ask_raw, signatures, score=[[0.5, 0.5]])
+@pytest.mark.parametrize("values", [[[0.5]], [[0.5, 0.5]], 0.5])
+def test_raw_column_of_another_rank_is_refused(signatures, values):
+    _error(_ask_raw, signatures, score=values)
 
 
 def test_names_of_columns_become_names_of_tensors():
