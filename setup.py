@@ -30,6 +30,8 @@ TENSORFLOW_STACKS = {
         "tensorboard>=2.15.2,<2.16",
         # TensorBoard 2.15 imports pkg_resources, which setuptools 82 removed.
         "setuptools<82",
+        # Later ones need a newer protobuf than TensorFlow 2.15 allows.
+        "tensorflow-metadata<1.18",
     ],
 }
 

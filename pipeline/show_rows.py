@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 
+from input_fns import records
+from pipeline import estimators
 from pipeline.compat import tf
 from pipeline.dataset import Dataset
 from pipeline.preprocess import byte_text
@@ -16,9 +19,11 @@ def first_rows(dataset: Dataset, split: str, count: int) -> Iterator[str]:
     Raises:
       UserError: The split has no rows.
     """
-    files = list(dataset.shards(split).files)
-    records = tf.data.TFRecordDataset(files).take(count)
-    for record in records.as_numpy_iterator():
+    rows = records.serialized_rows(
+        estimators.to_records(dataset.shards(split)),
+        tuple(dataset.declaration.columns.values()),
+    )
+    for record in itertools.islice(rows, count):
         features = tf.train.Example.FromString(record).features.feature
         row = {name: _value(features[name]) for name in dataset.declaration.columns}
         yield json.dumps(row, ensure_ascii=False)
