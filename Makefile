@@ -27,11 +27,14 @@ COMPILE := $(VENV_LOCK)/bin/uv pip compile --quiet --universal --python-version=
     --generate-hashes --no-header --extra=test --refresh-package=estimator-pipeline \
     $(LOCK_OPTIONS) setup.py
 
+# A file's tests stay in one process, so that they share its fixtures.
+PYTEST_OPTIONS := --numprocesses=auto --maxprocesses=4 --dist=loadfile
+
 # Both halves run even when the first fails. pytest exits 5 when it found nothing to
 # run, which is no failure of a half, but is one when the other half is empty as well.
 define RUN_TESTS
-@fast=0; $(1)/bin/python -m pytest -m 'not slow' || fast=$$?; \
-slow=0; $(1)/bin/python -m pytest -m slow || slow=$$?; \
+@fast=0; $(1)/bin/python -m pytest $(PYTEST_OPTIONS) -m 'not slow' || fast=$$?; \
+slow=0; $(1)/bin/python -m pytest $(PYTEST_OPTIONS) -m slow || slow=$$?; \
 case "$$fast $$slow" in '0 0'|'0 5'|'5 0') exit 0;; esac; \
 echo "The fast tests exited with $$fast, the slow ones with $$slow." >&2; exit 1
 endef
@@ -59,7 +62,7 @@ test: lint ## Check the style, then run all tests, the fast ones first
 	$(call RUN_TESTS,$(VENV))
 
 test-fast: environment ## Run the fast tests
-	@$(VENV)/bin/python -m pytest -m 'not slow'
+	@$(VENV)/bin/python -m pytest $(PYTEST_OPTIONS) -m 'not slow'
 
 test-tf215: environment-tf215 ## Run all tests under TensorFlow 2.15.1
 	$(call RUN_TESTS,$(VENV_TF215))

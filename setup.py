@@ -52,6 +52,8 @@ REQUIREMENTS = [
 TEST_REQUIREMENTS = [
     "hypothesis>=6.100",
     "pytest>=8.2",
+    # Two test processes at a time: TensorFlow's small graphs keep one core busy.
+    "pytest-xdist>=3.5",
     "ruff>=0.9",
 ]
 
