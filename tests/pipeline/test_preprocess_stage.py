@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers_stage import data_flags
 
 from input_fns import records
 from pipeline import dataset as datasets
@@ -37,18 +38,6 @@ features:
   n_bucket: {kind: bucketized, column: n, quantiles: 4}
   c: {kind: vocabulary}
 """
-
-
-def _settings(path: Path, features: Path | None, **changes) -> DataFlags:
-    values = {
-        "input": str(path),
-        "features": str(features) if features else None,
-        "label": None,
-        "max_reject_fraction": 0.01,
-        "shard_mb": 64,
-        "beam_options": (),
-    }
-    return DataFlags(**{**values, **changes})
 
 
 def _run(directory: Path, settings: DataFlags):
@@ -107,7 +96,7 @@ def _all_examples(directory: Path) -> dict[int, tuple[str, tf.train.Example]]:
 def test_every_row_is_in_one_split_with_its_values(tmp_path, features, form):
     rows = _rows(600)
     path = _write(tmp_path / "a.csv", rows)
-    manifest = _run(tmp_path / "d", _settings(path, features, record_form=form))
+    manifest = _run(tmp_path / "d", data_flags(path, features, record_form=form))
     found = _all_examples(tmp_path / "d")
     assert sorted(found) == list(range(600))
     for x, n, c, y in rows:
@@ -129,7 +118,7 @@ def test_every_row_is_in_one_split_with_its_values(tmp_path, features, form):
 
 
 def test_constants_come_from_the_training_split_alone(tmp_path, features):
-    _run(tmp_path / "d", _settings(_write(tmp_path / "a.csv", _rows(600)), features))
+    _run(tmp_path / "d", data_flags(_write(tmp_path / "a.csv", _rows(600)), features))
     train = [e.features.feature for e in _examples(tmp_path / "d", "train")]
     constants = constants_files.read_constants(str(tmp_path / "d"))
     x = [f["x"].float_list.value[0] for f in train if "x" in f]
@@ -151,10 +140,10 @@ def test_constants_come_from_the_training_split_alone(tmp_path, features):
 
 def test_the_split_of_a_row_depends_on_the_row_alone(tmp_path, features):
     rows = _rows(400)
-    _run(tmp_path / "one", _settings(_write(tmp_path / "a.csv", rows), features))
+    _run(tmp_path / "one", data_flags(_write(tmp_path / "a.csv", rows), features))
     _write(tmp_path / "b1.csv", rows[:150:-1], "\r\n")
     _write(tmp_path / "b2.csv", rows[:151])
-    _run(tmp_path / "two", _settings(tmp_path / "b*.csv", features))
+    _run(tmp_path / "two", data_flags(tmp_path / "b*.csv", features))
     one, two = _all_examples(tmp_path / "one"), _all_examples(tmp_path / "two")
     assert one == two
 
@@ -163,8 +152,8 @@ def test_byte_order_mark_and_crlf_change_nothing(tmp_path, features):
     plain = _write(tmp_path / "plain.csv", _rows(300))
     twin = _write(tmp_path / "twin.csv", _rows(300), "\r\n")
     twin.write_bytes(b"\xef\xbb\xbf" + twin.read_bytes())
-    _run(tmp_path / "one", _settings(plain, features))
-    _run(tmp_path / "two", _settings(twin, features))
+    _run(tmp_path / "one", data_flags(plain, features))
+    _run(tmp_path / "two", data_flags(twin, features))
     assert _all_examples(tmp_path / "one") == _all_examples(tmp_path / "two")
 
 
@@ -176,7 +165,9 @@ def test_rejects_are_kept_in_full_and_counted(tmp_path, features):
     path = _write(tmp_path / "a.csv", rows)
     with open(path, "a", encoding="utf-8") as f:
         f.write("1,2\n")
-    manifest = _run(tmp_path / "d", _settings(path, features, max_reject_fraction=0.02))
+    manifest = _run(
+        tmp_path / "d", data_flags(path, features, max_reject_fraction=0.02)
+    )
     assert manifest.results["rows_rejected"] == 4
     assert manifest.results["rows_read"] == 301
     assert sum(manifest.results["rows_written"].values()) == 297
@@ -195,14 +186,14 @@ def test_rejects_are_kept_in_full_and_counted(tmp_path, features):
 
 def test_too_many_rejects_fail_name_the_column_and_keep_the_rows(tmp_path, features):
     good = _write(tmp_path / "good.csv", _rows(100))
-    before = _run(tmp_path / "d", _settings(good, features))
+    before = _run(tmp_path / "d", data_flags(good, features))
     rows = _rows(100)
     for row in rows[:5]:
         row[1] = "many"
     with pytest.raises(
         UserError, match="column n: .*max_reject_fraction|most"
     ) as caught:
-        _run(tmp_path / "d", _settings(_write(tmp_path / "bad.csv", rows), features))
+        _run(tmp_path / "d", data_flags(_write(tmp_path / "bad.csv", rows), features))
     assert caught.value.exit_code is ExitCode.BAD_DATA
     assert "column n" in str(caught.value)
     kept = (tmp_path / "d.rejects.jsonl").read_text().splitlines()
@@ -213,21 +204,21 @@ def test_too_many_rejects_fail_name_the_column_and_keep_the_rows(tmp_path, featu
 
 def test_a_finished_dataset_is_reused_until_something_changes(tmp_path, features):
     path = _write(tmp_path / "a.csv", _rows(100))
-    first = _run(tmp_path / "d", _settings(path, features))
+    first = _run(tmp_path / "d", data_flags(path, features))
     stamp = os.stat(tmp_path / "d" / "manifest.json").st_mtime_ns
-    assert _run(tmp_path / "d", _settings(path, features)) == first
+    assert _run(tmp_path / "d", data_flags(path, features)) == first
     assert os.stat(tmp_path / "d" / "manifest.json").st_mtime_ns == stamp
     _write(path, _rows(101))
-    assert _run(tmp_path / "d", _settings(path, features)).results["rows_read"] == 101
+    assert _run(tmp_path / "d", data_flags(path, features)).results["rows_read"] == 101
     features.write_text(DECLARATION.replace("salt: s", "salt: t"))
-    changed = _run(tmp_path / "d", _settings(path, features))
+    changed = _run(tmp_path / "d", data_flags(path, features))
     assert changed.fingerprint not in (first.fingerprint,)
     assert changed.results["rows_read"] == 101
 
 
 def test_a_declaration_is_inferred_and_written_for_the_user(tmp_path):
     path = _write(tmp_path / "a.csv", _rows(300))
-    settings = _settings(path, None, label="y")
+    settings = data_flags(path, None, label="y")
     manifest = _run(tmp_path / "d", settings)
     declaration = datasets.open_dataset(str(tmp_path / "d")).declaration
     assert declaration.label.classes == ("no", "yes")
@@ -236,7 +227,7 @@ def test_a_declaration_is_inferred_and_written_for_the_user(tmp_path):
     written = tmp_path / "d" / "features.yaml"
     copy = tmp_path / "copy.yaml"
     copy.write_bytes(written.read_bytes())
-    _run(tmp_path / "e", _settings(path, copy))
+    _run(tmp_path / "e", data_flags(path, copy))
     assert _all_examples(tmp_path / "d") == _all_examples(tmp_path / "e")
 
 
@@ -245,7 +236,7 @@ def test_a_file_cut_off_in_its_compression_fails_by_name(tmp_path, features):
     path = tmp_path / "cut.csv.gz"
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match="cut.csv.gz") as caught:
-        _run(tmp_path / "d", _settings(path, features))
+        _run(tmp_path / "d", data_flags(path, features))
     assert caught.value.exit_code is ExitCode.BAD_DATA
     assert not (tmp_path / "d").exists()
 
@@ -253,7 +244,7 @@ def test_a_file_cut_off_in_its_compression_fails_by_name(tmp_path, features):
 def test_no_training_rows_is_a_clear_error(tmp_path, features):
     path = _write(tmp_path / "a.csv", [])
     with pytest.raises(UserError, match="train split has no rows"):
-        _run(tmp_path / "d", _settings(path, features))
+        _run(tmp_path / "d", data_flags(path, features))
 
 
 @pytest.mark.parametrize("when", ["first", "replacing"])
@@ -261,7 +252,7 @@ def test_killed_runs_leave_the_old_dataset_or_none(tmp_path, features, when):
     path = _write(tmp_path / "a.csv", _rows(200))
     before = None
     if when == "replacing":
-        before = _run(tmp_path / "d", _settings(path, features))
+        before = _run(tmp_path / "d", data_flags(path, features))
         _write(path, _rows(201))
     command = [
         sys.executable,
@@ -283,7 +274,7 @@ def test_killed_runs_leave_the_old_dataset_or_none(tmp_path, features, when):
             datasets.open_dataset(str(tmp_path / "d"))
     else:
         assert datasets.open_dataset(str(tmp_path / "d")).manifest == before
-    after = _run(tmp_path / "d", _settings(path, features))
+    after = _run(tmp_path / "d", data_flags(path, features))
     assert after.results["rows_read"] == (201 if before else 200)
     assert not [name for name in os.listdir(tmp_path) if ".tmp-" in name]
 
@@ -291,7 +282,7 @@ def test_killed_runs_leave_the_old_dataset_or_none(tmp_path, features, when):
 def test_the_census_is_read_whole(tmp_path):
     manifest = _run(
         tmp_path / "d",
-        _settings(CENSUS / "adult.csv.gz", CENSUS / "features.yaml"),
+        data_flags(CENSUS / "adult.csv.gz", CENSUS / "features.yaml"),
     )
     results = manifest.results
     assert results["rows_read"] == 48_842
@@ -312,5 +303,5 @@ def test_a_column_named_as_the_missing_rows_of_another_needs_records_of_rows(tmp
         "features: {x: {kind: numeric}}\n"
     )
     with pytest.raises(UserError, match="x and x:missing: .*--record_form=rows"):
-        stage.plan(_settings(path, features))
-    stage.plan(_settings(path, features, record_form="rows"))
+        stage.plan(data_flags(path, features))
+    stage.plan(data_flags(path, features, record_form="rows"))
