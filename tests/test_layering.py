@@ -14,7 +14,6 @@ PACKAGES = ("pipeline", "input_fns", "model_fns", "export")
 TENSORFLOW = ("tensorflow", "keras", "tf_keras", "tensorflow_estimator")
 COMPAT = ("pipeline.types", "pipeline.compat")
 MAX_LINES = 400
-TOO_LONG = ("tools/environment.py",)
 
 # What a package may import of the project, itself aside.
 ALLOWED = {
@@ -132,9 +131,7 @@ def test_layers(path):
 
 
 @pytest.mark.parametrize("path", source_files())
-def test_length(path, request):
-    if path in TOO_LONG:
-        request.applymarker(pytest.mark.xfail(reason="is still to be divided"))
+def test_length(path):
     assert not is_too_long((ROOT / path).read_text(encoding="utf-8"))
 
 

@@ -22,6 +22,10 @@ TOOL = ROOT / "tools" / "environment.py"
 SETUP = "import setuptools\nsetuptools.setup(name='tiny', version='{}', py_modules=[])"
 
 
+# As for the tool itself, whose folder is on the path when it runs.
+sys.path.insert(0, str(TOOL.parent))
+
+
 def _load_tool():
     spec = importlib.util.spec_from_file_location("environment_tool", TOOL)
     module = importlib.util.module_from_spec(spec)
@@ -87,7 +91,9 @@ class Sandbox:
 
     def fault(self) -> str | None:
         request = environment.parse_arguments(self.arguments())
-        return environment.find_fault(request, environment.read_stamp(self.venv))
+        return environment.facts.find_fault(
+            request, environment.facts.read_stamp(self.venv)
+        )
 
     def installed(self, package: str) -> pathlib.Path:
         (path,) = self.venv.glob(f"lib/python3*/site-packages/{package}")
@@ -200,7 +206,9 @@ def test_an_environment_that_was_moved_is_noticed(made, tmp_path):
 def test_another_python_that_was_asked_for_is_noticed(made, tmp_path):
     other = _fake_python(tmp_path, [3, 10, 99])
     request = environment.parse_arguments(made.arguments(python=other))
-    fault = environment.find_fault(request, environment.read_stamp(made.venv))
+    fault = environment.facts.find_fault(
+        request, environment.facts.read_stamp(made.venv)
+    )
     assert fault.endswith(f"not {other}")
 
 
@@ -316,14 +324,14 @@ def test_the_first_python_that_runs_and_suits_is_chosen(tmp_path, monkeypatch):
     (tmp_path / "python3").symlink_to("python3.14")
     _failing_command(tmp_path, "python3.13")
     _fake_python(tmp_path, [3, 12, 5], makes_venvs=False)
-    with pytest.raises(environment.SetUpError, match="python3.12-venv"):
-        environment.choose_python(_request(tmp_path))
+    with pytest.raises(environment.facts.SetUpError, match="python3.12-venv"):
+        environment.facts.choose_python(_request(tmp_path))
     _fake_python(tmp_path, [3, 11, 2])
-    chosen = environment.choose_python(_request(tmp_path))
+    chosen = environment.facts.choose_python(_request(tmp_path))
     assert chosen.command == "python3.11"
     _fake_python(tmp_path, [3, 12, 5])
-    assert environment.choose_python(_request(tmp_path)).command == "python3.12"
-    for_215 = environment.choose_python(_request(tmp_path, tensorflow="2.15"))
+    assert environment.facts.choose_python(_request(tmp_path)).command == "python3.12"
+    for_215 = environment.facts.choose_python(_request(tmp_path, tensorflow="2.15"))
     assert for_215.command == "python3.11"
 
 
@@ -331,8 +339,8 @@ def test_no_suitable_python_tells_what_was_found(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     _fake_python(tmp_path, [3, 14, 0])
     (tmp_path / "python3").symlink_to("python3.14")
-    with pytest.raises(environment.SetUpError, match="python3 is 3.14.0"):
-        environment.choose_python(_request(tmp_path))
+    with pytest.raises(environment.facts.SetUpError, match="python3 is 3.14.0"):
+        environment.facts.choose_python(_request(tmp_path))
 
 
 def test_a_failing_command_shows_its_last_lines_and_exit_code(tmp_path):
@@ -340,7 +348,7 @@ def test_a_failing_command_shows_its_last_lines_and_exit_code(tmp_path):
     with environment.exclusive(request.venv) as mutex:
         runner = environment.Runner(request, mutex)
         script = "for i in range(99): print('line', i)\nraise SystemExit(3)"
-        with pytest.raises(environment.SetUpError) as failure:
+        with pytest.raises(environment.facts.SetUpError) as failure:
             runner.run("pip install", [sys.executable, "-c", script])
     message = str(failure.value)
     assert message.startswith("pip install failed with exit code 3;")
