@@ -29,6 +29,7 @@ def _preprocess(inputs):
         if isinstance(value, tf.SparseTensor):
             shape = tf.stack([tf.shape(value)[0], 1])
             value = tf.sparse.to_dense(tf.sparse.reset_shape(value, shape))
+            value = tf.ensure_shape(value, [None, 1])
         value = tf.cast(value, tf.float32)
         outputs[name] = tft.scale_to_z_score(value)
     outputs["distance_bucket"] = tft.bucketize(inputs["distance"], 10)

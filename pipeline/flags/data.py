@@ -128,10 +128,19 @@ def define(values: flags.FlagValues) -> None:
         f" {BLOCK_ROWS} rows, which is smaller and faster to write and to read.",
         flag_values=values,
     )
+    flags.DEFINE_integer(
+        "direct_num_workers",
+        1,
+        "Processes that preprocess on this machine; more than one pays for jobs that"
+        " take a minute or longer.",
+        lower_bound=1,
+        upper_bound=1024,
+        flag_values=values,
+    )
     flags.DEFINE_multi_string(
         "beam_option",
         [],
-        "An option for Beam's runner, e.g. --beam_option=--direct_num_workers=2; may"
+        "An option for Beam's runner, e.g. --beam_option=--runner=PrismRunner; may"
         " be given several times.",
         flag_values=values,
     )
@@ -182,6 +191,16 @@ def _is_date(text: str) -> bool:
         return False
 
 
+def _local_workers(count: int) -> tuple[str, ...]:
+    """Returns Beam's options for several processes on this machine."""
+    if count == 1:
+        return ()
+    return (
+        "--direct_running_mode=multi_processing",
+        f"--direct_num_workers={count}",
+    )
+
+
 def read(values: flags.FlagValues) -> DataFlags:
     return DataFlags(
         input=values.input,
@@ -189,7 +208,10 @@ def read(values: flags.FlagValues) -> DataFlags:
         label=values.label,
         max_reject_fraction=values.max_reject_fraction,
         shard_mb=values.shard_mb,
-        beam_options=tuple(values.beam_option),
+        beam_options=(
+            *_local_workers(values.direct_num_workers),
+            *values.beam_option,
+        ),
         input_format=values.input_format,
         delimiter=values.delimiter and _delimiter(values.delimiter),
         columns=tuple(name.strip() for name in values.columns),

@@ -95,7 +95,7 @@ FLAGS = {
     "paths": "work_dir dataset_dir model_dir evaluation_dir export_dir",
     "data": "input features label max_reject_fraction shard_mb beam_option"
     " input_format delimiter columns run_date skip_bad_records record_form"
-    " beam_stall_seconds",
+    " beam_stall_seconds direct_num_workers",
     "training": "model hparams batch_size epochs max_steps seed shuffle_rows"
     " checkpoint_steps keep_checkpoints summary_steps on_change",
     "serving": "eval_split verify_rows keep_versions version",

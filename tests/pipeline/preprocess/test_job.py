@@ -6,9 +6,11 @@ import re
 import time
 
 import pytest
+from absl import flags
 
 from pipeline import console as consoles
 from pipeline.console import Console, Progress
+from pipeline.flags import data
 from pipeline.preprocess import job, progress
 from pipeline.preprocess.progress import Counter, Done
 from pipeline.types import UserError
@@ -74,3 +76,25 @@ def test_a_terminal_gets_one_line_that_is_redrawn(monkeypatch, capsys):
     shown = capsys.readouterr().err
     assert shown.count("\r\033[K") == 2 and shown.count("\n") == 1
     assert "rows 20 (100%)" in shown and "0s left" in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ([], ()),
+        (["--direct_num_workers=1"], ()),
+        (
+            ["--beam_option=--x=1", "--direct_num_workers=3"],
+            (
+                "--direct_running_mode=multi_processing",
+                "--direct_num_workers=3",
+                "--x=1",
+            ),
+        ),
+    ],
+)
+def test_several_workers_by_a_flag_of_their_own(given, options):
+    values = flags.FlagValues()
+    data.define(values)
+    values(["program", *given])
+    assert data.read(values).beam_options == options
