@@ -51,6 +51,10 @@ REQUIREMENTS = [
 
 TEST_REQUIREMENTS = [
     "hypothesis>=6.100",
+    # What `make bench` compares the tabular models with.
+    "lightgbm>=4.5",
+    # Input functions take its frames, but don't need it.
+    "pandas>=2.0",
     "pytest>=8.2",
     # Two test processes at a time: TensorFlow's small graphs keep one core busy.
     "pytest-xdist>=3.5",

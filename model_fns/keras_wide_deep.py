@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model_fns import adapter, heads, hparams, layers
+from model_fns import adapter, feature_layers, heads, hparams, layers
 from pipeline.compat import estimator, tf, tf_keras
-from pipeline.types import Constants, Declaration, Numeric, Task
+from pipeline.types import Constants, Declaration, Task
 
 
 class WideDeepModel(tf_keras.Model):
@@ -28,53 +28,12 @@ class WideDeepModel(tf_keras.Model):
         seed: int,
     ):
         super().__init__(name="wide_deep")
-        features = declaration.features.values()
-        self._ids = layers.CategoryIds(declaration, constants, name="ids")
-        wide_l2 = tf_keras.regularizers.L2(settings.l2) if settings.l2 else None
-        self._wide = {
-            f.name: tf_keras.layers.Embedding(
-                self._ids.sizes[f.name],
-                outputs,
-                embeddings_initializer="zeros",
-                embeddings_regularizer=wide_l2,
-                name=f"wide_{f.name}",
-            )
-            for f in features
-            if not isinstance(f, Numeric) and f.use in ("wide", "both")
-        }
-        self._embeddings = {
-            f.name: tf_keras.layers.Embedding(
-                self._ids.sizes[f.name],
-                f.embedding,
-                embeddings_initializer=tf_keras.initializers.TruncatedNormal(
-                    stddev=f.embedding**-0.5, seed=seed + i
-                ),
-                name=f"embedding_{f.name}",
-            )
-            for i, f in enumerate(features)
-            if not isinstance(f, Numeric)
-            and f.use in ("deep", "both")
-            and f.embedding is not None
-        }
-        self._one_hot = [
-            f.name
-            for f in features
-            if not isinstance(f, Numeric)
-            and f.use in ("deep", "both")
-            and f.embedding is None
-        ]
-        numbers = [f for f in features if isinstance(f, Numeric)]
-        deep_numbers = [f for f in numbers if f.use in ("deep", "both")]
-        wide_numbers = [f for f in numbers if f.use in ("wide", "both")]
-        self._deep_numbers = _scaled_numbers(deep_numbers, constants, "deep_numbers")
-        self._wide_numbers = _scaled_numbers(wide_numbers, constants, "wide_numbers")
-        self._wide_dense = tf_keras.layers.Dense(
-            outputs,
-            kernel_initializer="zeros",
-            kernel_regularizer=wide_l2,
-            use_bias=False,
-            name="wide_dense",
+        self._encoder = feature_layers.FeatureEncoder(
+            declaration, constants, name="features"
         )
+        l2 = tf_keras.regularizers.L2(settings.l2) if settings.l2 else None
+        self._wide = feature_layers.WideLogits(self._encoder, outputs, l2, name="wide")
+        self._deep = feature_layers.DeepVector(self._encoder, seed, name="deep")
         self._hidden = [
             _HiddenLayer(width, settings, seed + 1000 * (i + 1), name=f"hidden_{i}")
             for i, width in enumerate(settings.hidden_units)
@@ -85,28 +44,16 @@ class WideDeepModel(tf_keras.Model):
             use_bias=False,
             name="logits",
         )
-        # Not in a layer of either part, since each part may be empty.
-        self._bias = self.add_weight("wide_deep/bias", [outputs], initializer="zeros")
 
     def call(self, raw: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
-        ids = self._ids(raw)
-        parts = [layer(ids[name]) for name, layer in self._wide.items()]
-        if self._wide_numbers:
-            parts.append(self._wide_dense(self._wide_numbers(raw)))
-        deep = [layer(ids[name]) for name, layer in self._embeddings.items()]
-        deep += [tf.one_hot(ids[name], self._ids.sizes[name]) for name in self._one_hot]
-        if self._deep_numbers:
-            deep.append(self._deep_numbers(raw))
-        if deep:
-            hidden = tf.concat(deep, axis=1)
-            for layer in self._hidden:
-                hidden = layer(hidden, training=training)
-            parts.append(self._logits(hidden))
-        return tf.add_n(parts) + self._bias
-
-
-def _scaled_numbers(features, constants, name) -> layers.ScaledNumbers | None:
-    return layers.ScaledNumbers(features, constants, name=name) if features else None
+        encoded = self._encoder(raw)
+        logits = self._wide(encoded)
+        if self._deep.empty:
+            return logits
+        hidden = self._deep(encoded)
+        for layer in self._hidden:
+            hidden = layer(hidden, training=training)
+        return logits + self._logits(hidden)
 
 
 class _HiddenLayer(tf_keras.layers.Layer):

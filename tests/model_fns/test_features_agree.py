@@ -10,7 +10,7 @@ from helpers_records import column, constants_for, declare
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model_fns import feature_columns, layers
+from model_fns import feature_columns, feature_layers
 from pipeline.compat import tf
 from pipeline.types import (
     Bucketized,
@@ -62,16 +62,15 @@ def _both_ways(declaration, constants, raw):
         }
         inputs = feature_columns.inputs(tensors, declaration)
         wide, deep = feature_columns.compile_columns(declaration, constants)
-        ids = layers.CategoryIds(declaration, constants)
-        by_layer = ids(tensors)
+        encoder = feature_layers.FeatureEncoder(declaration, constants)
+        by_layer = encoder(tensors)
         fetched = {}
         for feature, in_wide, in_deep in zip(features, wide, deep, strict=True):
             dense = tf.compat.v1.keras.layers.DenseFeatures([in_deep])(inputs)
             if isinstance(feature, Numeric):
-                layer = layers.ScaledNumbers([feature], constants)
-                fetched[feature.name] = (dense, layer(tensors))
+                fetched[feature.name] = (dense, by_layer[feature.name])
                 continue
-            name, size = feature.name, ids.sizes[feature.name]
+            name, size = feature.name, encoder.sizes[feature.name]
             fetched[name] = (
                 _ids_by_column(in_wide, inputs),
                 by_layer[name][:, tf.newaxis],

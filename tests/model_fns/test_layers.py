@@ -1,70 +1,12 @@
-"""Keras layers of the feature declaration, eagerly and in graphs."""
+"""Layers that models under an Estimator need, eagerly and in graphs."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers_records import column, constants_for, declare
 
 from model_fns import layers
 from pipeline.compat import tf
-from pipeline.types import Bucketized, Crossed, Hashed, Numeric, Scaling, Vocabulary
-
-COLUMNS = (column("s", "string"), column("i", "int"), column("x", "float"))
-FEATURES = (
-    Numeric("x", "x"),
-    Vocabulary("s", "s", oov_buckets=2),
-    Vocabulary("i", "i"),
-    Hashed("hashed", "s", 5),
-    Bucketized("bucket", "x", (0.0, 1.0)),
-    Crossed("cross", ("hashed", "i", "bucket"), 7),
-)
-DECLARATION = declare(COLUMNS, FEATURES)
-CONSTANTS = constants_for(
-    DECLARATION,
-    {"s": [b"a", b"b"], "i": [b"-1", b"7"]},
-    {"x": Scaling(1.0, 2.0)},
-)
-
-
-def test_category_ids():
-    ids = layers.CategoryIds(DECLARATION, CONSTANTS)
-    assert ids.sizes == {"s": 4, "i": 3, "hashed": 5, "bucket": 3, "cross": 7}
-    found = ids(
-        {
-            "s": tf.constant(["b", "a", "other"]),
-            "i": tf.constant([7, -1, 0], tf.int64),
-            "x": tf.constant([-1.0, 0.0, 5.0]),
-        }
-    )
-    assert found.keys() == ids.sizes.keys()
-    assert found["s"][:2].numpy().tolist() == [1, 0]
-    assert found["s"][2] in (2, 3)
-    assert found["i"].numpy().tolist() == [1, 0, 2]
-    assert found["bucket"].numpy().tolist() == [0, 1, 2]
-    for name, size in ids.sizes.items():
-        assert found[name].dtype == tf.int64
-        assert found[name].shape == [3]
-        assert all(found[name].numpy() >= 0) and all(found[name].numpy() < size)
-
-
-def test_category_ids_have_no_weights():
-    ids = layers.CategoryIds(DECLARATION, CONSTANTS)
-    assert ids.weights == []
-
-
-def test_scaled_numbers_keep_the_order_of_features():
-    features = [Numeric("x", "x"), Numeric("i", "i")]
-    constants = constants_for(
-        declare(COLUMNS, features), scalings={"x": Scaling(1, 2), "i": Scaling(0, 10)}
-    )
-    raw = {"x": tf.constant([1.0, 2.0]), "i": tf.constant([3, 4], tf.int64)}
-    found = layers.ScaledNumbers(features, constants)(raw)
-    assert found.dtype == tf.float32
-    assert found.numpy().tolist() == [[0, 30], [2, 40]]
-
-
-# --- StepDropout ------------------------------------------------------------------
 
 
 def _masks(seed: int, steps, rate: float = 0.25, shape=(40, 50), value=3.0):
