@@ -1,15 +1,13 @@
 """Trains one network from memory, under an Estimator or under Keras `fit`.
 
-Arguments: OUTPUT WAY NETWORK STEPS BATCH_SIZE, where WAY is estimator, fit, or fit-50
-(`steps_per_execution=50`), and NETWORK is one of NETWORKS. Steps before a warm-up are
+Arguments: OUTPUT WAY NETWORK STEPS BATCH_SIZE, where WAY is estimator or fit, or
+estimator-50 or fit-50 for 50 steps a call (`steps_per_execution=50`), and NETWORK is one of NETWORKS. Steps before a warm-up are
 not measured, so neither building the graph nor tracing counts.
 """
 
 from __future__ import annotations
 
-import time
-
-from benchmarks import measure
+from benchmarks import measure, step_clock
 
 # Ids of a feature, width of its vectors, widths of the layers.
 NETWORKS = {
@@ -67,37 +65,13 @@ def _network(ids: int, width: int, hidden: tuple[int, ...]):
     return build
 
 
-class _Clock:
-    """Times the steps after the warm-up."""
-
-    def __init__(self):
-        self._began = None
-        self._first = 0
-        self.seconds = 0.0
-        self.steps = 0
-
-    def at(self, step: int) -> None:
-        if self._began is None:
-            if step >= _WARM_UP_STEPS:
-                self._began, self._first = time.perf_counter(), step
-            return
-        self.seconds = time.perf_counter() - self._began
-        self.steps = step - self._first
-
-
-def _estimator(output, build, arrays, steps: int, batch_size: int) -> _Clock:
+def _estimator(
+    output, build, arrays, steps: int, batch_size: int
+) -> step_clock.StepClock:
     from model_fns import adapter
-    from pipeline.compat import estimator, tf, tf_keras
+    from pipeline.compat import estimator, tf_keras
 
-    clock = _Clock()
-
-    class Hook(tf.compat.v1.train.SessionRunHook):
-        step = 0
-
-        def after_run(self, run_context, run_values):
-            self.step += 1
-            clock.at(self.step)
-
+    clock = step_clock.StepClock(_WARM_UP_STEPS)
     config = estimator.RunConfig(
         model_dir=output, tf_random_seed=_SEED, save_checkpoints_steps=10**9
     )
@@ -105,15 +79,19 @@ def _estimator(output, build, arrays, steps: int, batch_size: int) -> _Clock:
         build, tf_keras.optimizers.legacy.Adam, estimator.BinaryClassHead()
     )
     estimator.Estimator(model_fn, config=config).train(
-        lambda: _dataset(arrays, batch_size), steps=steps, hooks=[Hook()]
+        lambda: _dataset(arrays, batch_size),
+        steps=steps,
+        hooks=[step_clock.hook(clock)],
     )
     return clock
 
 
-def _fit(build, arrays, steps: int, batch_size: int, at_once: int) -> _Clock:
+def _fit(
+    build, arrays, steps: int, batch_size: int, at_once: int
+) -> step_clock.StepClock:
     from pipeline.compat import tf_keras
 
-    clock = _Clock()
+    clock = step_clock.StepClock(_WARM_UP_STEPS)
 
     class Callback(tf_keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
