@@ -20,6 +20,7 @@ from pipeline.console import Console
 from pipeline.flags import (
     checks,
     data,
+    exporting,
     general,
     output,
     paths,
@@ -40,6 +41,7 @@ _TOPICS = {
     "output": output,
     "training": training,
     "serving": serving,
+    "exporting": exporting,
     "general": general,
 }
 _FLAG = re.compile(r"--?(?:no)?([A-Za-z_]\w*)")
@@ -214,6 +216,7 @@ def _run(arguments: Sequence[str]) -> None:
             data=data.read(values),
             training=training.read(values),
             serving=serving.read(values),
+            exporting=exporting.read(values),
             schema=schema.read(values),
             checks=checks.read(values),
             showing=showing.read(values),

@@ -14,6 +14,7 @@ from pipeline.console import Console
 from pipeline.dataset import open_dataset
 from pipeline.flags.checks import CheckFlags
 from pipeline.flags.data import DataFlags
+from pipeline.flags.exporting import ExportFlags
 from pipeline.flags.paths import Paths
 from pipeline.flags.serving import ServingFlags
 from pipeline.flags.showing import ShowFlags
@@ -39,6 +40,7 @@ class Invocation:
       data: Flags about raw data.
       training: Flags about training.
       serving: Flags about evaluation, export and prediction.
+      exporting: Flags about what an exported version holds.
       schema: Path of a schema.
       checks: Flags about checks of a dataset.
       showing: Flags about show.
@@ -52,6 +54,7 @@ class Invocation:
     data: DataFlags
     training: TrainingFlags
     serving: ServingFlags
+    exporting: ExportFlags
     schema: str | None
     checks: CheckFlags
     showing: ShowFlags
@@ -170,7 +173,13 @@ def _export(call: Invocation) -> None:
     from pipeline import export_model
 
     result = export_model.run(
-        call.paths.export, model, dataset, call.serving, call.console
+        call.paths.export,
+        model,
+        dataset,
+        call.serving,
+        call.console,
+        call.exporting,
+        call.paths.evaluation,
     )
     verified = result.manifest.results["verification"]
     call.console.result(
@@ -328,7 +337,7 @@ class Command:
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
         "the whole job: preprocess, train, evaluate, export, verify",
-        ("paths", "data", "schema", "training", "serving", "general"),
+        ("paths", "data", "schema", "training", "serving", "exporting", "general"),
         run_all,
         "run --input=data.csv --label=income --work_dir=work/census",
     ),
@@ -358,7 +367,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "export": Command(
         "a trained model to a SavedModel that is loaded again and compared",
-        ("paths", "training", "serving", "general"),
+        ("paths", "training", "serving", "exporting", "general"),
         run_export,
         "export --work_dir=work/census",
     ),

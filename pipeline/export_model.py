@@ -5,20 +5,24 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
-from export import saved_model, verify, versions
-from pipeline import damage, estimators, files
+from export import saved_model, transform, verify, versions
+from pipeline import damage, estimators, files, version_extras
 from pipeline import declaration as declarations
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.flags.exporting import ExportFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
-from pipeline.types import UserError
+from pipeline.types import Column, UserError
 
 _STAGE = "export"
+DEFAULTS = ExportFlags()
+"""Nothing beside the model."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +68,18 @@ def _find_finished(export_dir: str, fingerprint: str) -> ExportResult | None:
     return ExportResult(directory, manifest)
 
 
+def _forwarded(names: Sequence[str], model: TrainedModel) -> tuple[Column, ...]:
+    """Returns the columns that answers repeat."""
+    columns = model.declaration.columns
+    for name in names:
+        if name not in columns:
+            raise UserError(
+                f"--forward_features: the model in {model.directory} declares no column"
+                f" {name}; there are {', '.join(columns)}"
+            )
+    return tuple(columns[name] for name in names)
+
+
 def _write_version(
     model: TrainedModel,
     dataset: Dataset,
@@ -71,13 +87,21 @@ def _write_version(
     settings: ServingFlags,
     directory: str,
     console: Console,
+    exporting: ExportFlags,
+    evaluation_dir: str | None,
 ) -> dict[str, Any]:
     """Writes all of a version but its manifest; returns the results so far."""
     trained = estimators.make_estimator(model)
+    forwarded = _forwarded(exporting.forward_features, model)
     with damage.explained(dataset, checkpoint):
         written = os.path.join(directory, "written")
         signatures = saved_model.write(
-            trained, checkpoint, model.declaration.input_columns, written
+            trained,
+            checkpoint,
+            model.declaration.input_columns,
+            written,
+            forwarded,
+            transform.of(model.declaration, model.constants),
         )
         for name in os.listdir(written):
             os.rename(os.path.join(written, name), os.path.join(directory, name))
@@ -87,6 +111,15 @@ def _write_version(
             os.path.join(directory, versions.DECLARATION_FILE),
             declarations.dump(model.declaration),
         )
+        version_extras.write(
+            directory,
+            model,
+            dataset,
+            checkpoint,
+            settings.eval_split,
+            evaluation_dir,
+            forwarded,
+        )
         console.progress("verify: loading the export in a fresh process")
         verified = verify.verify(
             directory,
@@ -95,6 +128,7 @@ def _write_version(
             estimators.to_records(dataset.shards(settings.eval_split)),
             model.declaration,
             settings.verify_rows,
+            forwarded,
         )
     return {
         "signatures": signatures,
@@ -109,11 +143,17 @@ def run(
     dataset: Dataset,
     settings: ServingFlags,
     console: Console,
+    exporting: ExportFlags = DEFAULTS,
+    evaluation_dir: str | None = None,
 ) -> ExportResult:
     """Exports the newest checkpoint as the next version, once it is verified.
 
     The version is written and verified under a hidden name and then renamed, so a
     server that watches `export_dir` sees whole, verified versions only.
+
+    Args:
+      exporting: What the version holds beside the model.
+      evaluation_dir: Where evaluate wrote metrics, for the model card.
 
     Raises:
       UserError: The export disagrees with the Estimator (VERIFY_FAILED), the model
@@ -123,6 +163,7 @@ def run(
     started = time.monotonic()
     dataset.check_fits(model.declaration, model.directory)
     dataset.shards(settings.eval_split)
+    _forwarded(exporting.forward_features, model)
     checkpoint, step = estimators.latest_checkpoint(model)
     inputs = {
         "checkpoint": estimators.digest_checkpoint(checkpoint),
@@ -132,6 +173,8 @@ def run(
     configuration = {
         "split": settings.eval_split,
         "verify_rows": settings.verify_rows,
+        "forward_features": list(exporting.forward_features),
+        "formats": list(exporting.formats),
     }
     wanted = manifests.fingerprint(_STAGE, inputs, configuration)
     # The lock lies inside, for what is above an export directory may be read-only.
@@ -145,7 +188,14 @@ def run(
             directory = versions.path(export_dir, versions.next_version(export_dir))
             with files.staged_directory(directory) as aside:
                 results = _write_version(
-                    model, dataset, checkpoint, settings, aside, console
+                    model,
+                    dataset,
+                    checkpoint,
+                    settings,
+                    aside,
+                    console,
+                    exporting,
+                    evaluation_dir,
                 )
                 manifest = manifests.write(
                     aside,

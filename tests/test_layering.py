@@ -25,6 +25,7 @@ ALLOWED = {
 DOORS = (
     "pipeline/compat*.py",
     "export/verify_child.py",
+    "export/verify_requests.py",
     "benchmarks/transform.py",
 )
 BEAM = (

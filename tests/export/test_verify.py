@@ -15,7 +15,7 @@ import helpers_jobs
 import numpy as np
 import pytest
 
-from export import saved_model, verify, verify_child, versions
+from export import requests, saved_model, verify, verify_child, versions
 from input_fns import records
 from pipeline import estimators
 from pipeline import manifest as manifests
@@ -137,7 +137,7 @@ def test_a_client_sends_nan_and_empty_text_for_no_value():
     ]
     example = tf.train.Example()
     example.features.feature["r"].float_list.value.append(1.5)
-    spec = verify._raw_spec(columns)
+    spec = requests.raw_spec(columns)
     found = tf.io.parse_example([example.SerializeToString()], spec)
     assert np.isnan(found["f"].numpy()).all()
     assert found["s"].numpy().tolist() == [b""]

@@ -99,6 +99,7 @@ FLAGS = {
     "training": "model hparams batch_size epochs max_steps seed shuffle_rows"
     " checkpoint_steps keep_checkpoints summary_steps on_change",
     "serving": "eval_split verify_rows keep_versions version",
+    "exporting": "forward_features formats",
     "schema": "schema",
     "checks": "against drift_threshold row_factor",
     "showing": "format rows split",
@@ -359,6 +360,7 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
         "data": ["--input=a b.csv,c.csv", "--beam_option=--x=1", "--beam_option=--y"],
         "training": ["--hparams=hidden_units=[64, 32],dropout=0.1", "--epochs=0.5"],
         "serving": ["--verify_rows=0", "--eval_split=eval"],
+        "exporting": ["--forward_features=id,b", "--formats=onnx,litert"],
         "schema": ["--schema=a schema.pbtxt"],
         "checks": ["--against=d", "--drift_threshold=0.25"],
         "showing": ["--format=html", "--rows=3"],

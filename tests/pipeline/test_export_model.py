@@ -93,6 +93,7 @@ def test_a_version_holds_what_servers_and_predict_need(small_job):
         "predict",
         "regress",
         "serving_default",
+        "transform",
     ]
 
 
