@@ -25,6 +25,10 @@ from pipeline.types import (
 Encoded = Mapping[str, "tf.Tensor"]
 """Feature name to int64 ids [batch], or, of a numeric feature, float32 [batch, 1]."""
 
+ENCODED = "encoded features"
+"""Graph collection of the tensors of all features, as the `FeatureEncoder` returned them:
+in declared order."""
+
 
 class VocabularyIds(tf_keras.layers.Layer):
     """Looks strings up: the term's place, or a hashed id after the last term."""
@@ -89,6 +93,10 @@ class FeatureEncoder(tf_keras.layers.Layer):
                 encoded[name] = self._number(feature, raw)
             else:
                 encoded[name] = self._ids(feature, raw, encoded)
+        if not tf.executing_eagerly():
+            # Formats that know no text and no tables begin behind these.
+            for value in encoded.values():
+                tf.compat.v1.add_to_collection(ENCODED, value)
         return encoded
 
     def _number(self, feature: Numeric, raw) -> tf.Tensor:

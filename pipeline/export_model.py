@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from export import saved_model, transform, verify, versions
+from export.formats import writer as formats
 from pipeline import damage, estimators, files, version_extras
 from pipeline import declaration as declarations
 from pipeline import manifest as manifests
@@ -130,9 +131,23 @@ def _write_version(
             settings.verify_rows,
             forwarded,
         )
+        written_formats = {}
+        if exporting.formats:
+            console.progress(f"export: formats {', '.join(exporting.formats)}")
+            written_formats = formats.write(
+                exporting.formats,
+                directory,
+                os.path.join(directory, versions.EXTRA),
+                trained,
+                checkpoint,
+                estimators.to_records(dataset.shards(settings.eval_split)),
+                model.declaration,
+                settings.verify_rows,
+            )
     return {
         "signatures": signatures,
         "verification": dataclasses.asdict(verified),
+        "formats": written_formats,
         "files": _sizes(directory),
     }
 
@@ -164,6 +179,7 @@ def run(
     dataset.check_fits(model.declaration, model.directory)
     dataset.shards(settings.eval_split)
     _forwarded(exporting.forward_features, model)
+    formats.check_installed(exporting.formats)
     checkpoint, step = estimators.latest_checkpoint(model)
     inputs = {
         "checkpoint": estimators.digest_checkpoint(checkpoint),
