@@ -25,6 +25,7 @@ from pipeline.flags import (
     output,
     paths,
     schema,
+    serve,
     serving,
     showing,
     training,
@@ -42,6 +43,7 @@ _TOPICS = {
     "training": training,
     "serving": serving,
     "exporting": exporting,
+    "serve": serve,
     "general": general,
 }
 _FLAG = re.compile(r"--?(?:no)?([A-Za-z_]\w*)")
@@ -217,6 +219,7 @@ def _run(arguments: Sequence[str]) -> None:
             training=training.read(values),
             serving=serving.read(values),
             exporting=exporting.read(values),
+            serve=serve.read(values),
             schema=schema.read(values),
             checks=checks.read(values),
             showing=showing.read(values),

@@ -16,6 +16,7 @@ from pipeline.flags.checks import CheckFlags
 from pipeline.flags.data import DataFlags
 from pipeline.flags.exporting import ExportFlags
 from pipeline.flags.paths import Paths
+from pipeline.flags.serve import ServeFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.flags.showing import ShowFlags
 from pipeline.flags.training import TrainingFlags
@@ -41,6 +42,7 @@ class Invocation:
       training: Flags about training.
       serving: Flags about evaluation, export and prediction.
       exporting: Flags about what an exported version holds.
+      serve: Flags about the local server.
       schema: Path of a schema.
       checks: Flags about checks of a dataset.
       showing: Flags about show.
@@ -55,6 +57,7 @@ class Invocation:
     training: TrainingFlags
     serving: ServingFlags
     exporting: ExportFlags
+    serve: ServeFlags
     schema: str | None
     checks: CheckFlags
     showing: ShowFlags
@@ -204,10 +207,6 @@ def run_evaluate(call: Invocation) -> None:
     _evaluate(call)
 
 
-def run_export(call: Invocation) -> None:
-    _export(call)
-
-
 def run_all(call: Invocation) -> None:
     """preprocess, train, evaluate, export, verify; each only where needed."""
     _check_model(call.training)
@@ -254,6 +253,12 @@ def run_predict(call: Invocation) -> None:
         )
     for loss in result.losses:
         call.console.result(f"             left out: {loss.path}: {loss.reason}")
+
+
+def run_serve(call: Invocation) -> None:
+    from pipeline.serving import server
+
+    server.start(call.paths.export, call.serving.version, call.serve, call.console)
 
 
 def _path(given: str) -> str:
@@ -368,7 +373,7 @@ COMMANDS: Mapping[str, Command] = {
     "export": Command(
         "a trained model to a SavedModel that is loaded again and compared",
         ("paths", "training", "serving", "exporting", "general"),
-        run_export,
+        _export,
         "export --work_dir=work/census",
     ),
     "predict": Command(
@@ -376,6 +381,12 @@ COMMANDS: Mapping[str, Command] = {
         ("paths", "data", "training", "serving", "output", "general"),
         run_predict,
         "predict --work_dir=work/census --input=new.csv --output=out.jsonl",
+    ),
+    "serve": Command(
+        "a local HTTP server that speaks TensorFlow Serving's REST API",
+        ("paths", "training", "serving", "serve", "general"),
+        run_serve,
+        "serve --work_dir=work/census --port=8501",
     ),
     "show": Command(
         "what a dataset, model, evaluation or export directory holds",

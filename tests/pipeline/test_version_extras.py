@@ -10,13 +10,15 @@ from pathlib import Path
 import helpers_jobs
 import numpy as np
 import pytest
+from helpers_stage import data_flags
 
 from export import versions
 from pipeline import declaration as declarations
-from pipeline import evaluate, export_model, model_card
+from pipeline import evaluate, export_model, model_card, predict
 from pipeline.compat import tf
 from pipeline.flags.exporting import ExportFlags
 from pipeline.preprocess import constants_files
+from pipeline.preprocess.sources import registry
 from pipeline.types import UserError
 
 MODEL = "keras_wide_deep"
@@ -167,6 +169,19 @@ def test_keys_and_features_are_passed_through(small_job, tmp_path):
     assert found["score"].numpy().tolist() == [0.5, 0.25]
     empty = signatures["serving_default"](examples=tf.constant([], tf.string))
     assert empty["id"].shape == (0,)
+
+
+def test_predict_repeats_what_is_forwarded(small_job, tmp_path):
+    result = _export(small_job, tmp_path / "export", "id", "city")
+    sources = registry.open_inputs(data_flags(str(small_job.input)))
+    output = tmp_path / "out.jsonl"
+    predict.run(sources, result.directory, str(output), helpers_jobs.QUIET)
+    found = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    names = helpers_jobs.HEADER.index("id"), helpers_jobs.HEADER.index("city")
+    assert [row["forwarded"] for row in found] == [
+        {"id": row[names[0]], "city": row[names[1]]} for row in helpers_jobs.rows()
+    ]
+    assert all(row["class"] in ("ja", "nein") for row in found)
 
 
 def test_a_key_that_is_not_declared_is_refused(small_job, tmp_path):
