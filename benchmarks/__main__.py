@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmarks import make_flights, measure, training
+from benchmarks import latency, make_flights, measure, training
 from benchmarks.measure import Program
 
 # The only place where the real data's name is given; without it data is made.
@@ -45,8 +45,9 @@ def _arguments() -> argparse.Namespace:
         "--parts",
         default="peers,reading,transform",
         help="what to measure; also scaling (10 and 30 times the rows), workers (two"
-        " processes against one), training (an Estimator against Keras fit) and job"
-        " (training from records against training from memory)",
+        " processes against one), training (an Estimator against Keras fit), job"
+        " (training from records against training from memory) and latency (answers of"
+        " exports against a SavedModel by hand)",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(_PARTS)
@@ -175,6 +176,7 @@ _PARTS = {
     "workers": _workers,
     "training": training.speed,
     "job": training.job,
+    "latency": latency.answers,
 }
 
 
