@@ -26,7 +26,10 @@ def _declaration() -> str:
     lines += [
         f"  {name}: {{type: string, missing: ['?'], default: none}}" for name in _TEXTS
     ]
-    lines += ["  income: {type: string}", "split: {fractions: {train: 0.8, test: 0.2}}"]
+    lines += [
+        "  income: {type: string}",
+        "split: {fractions: {train: 0.7, eval: 0.1, test: 0.2}}",
+    ]
     lines.append("features:")
     lines += [f"  {name}: {{kind: numeric}}" for name in _NUMBERS]
     lines += [f"  {name}: {{kind: vocabulary, embedding: 8}}" for name in _TEXTS]
