@@ -332,7 +332,14 @@ def test_a_switch_of_versions_loses_no_request(small_job, version, tmp_path):
 @pytest.mark.slow
 def test_sigterm_answers_what_is_in_work(version):
     process = _Process(version.parent)
-    body = json.dumps(_sample(version, "predict")).encode()
+    try:
+        _check_sigterm(process, json.dumps(_sample(version, "predict")).encode())
+    finally:
+        process.process.kill()
+        process.process.communicate()
+
+
+def _check_sigterm(process: _Process, body: bytes) -> None:
     connection = process.connect()
     connection.putrequest("POST", "/v1/models/model:predict")
     connection.putheader("content-length", str(len(body)))
