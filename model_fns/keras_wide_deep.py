@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from model_fns import adapter, feature_layers, heads, hparams, layers
 from pipeline.compat import estimator, tf, tf_keras
-from pipeline.types import Constants, Declaration, Task
+from pipeline.types import Constants, Declaration
 
 
 class WideDeepModel(tf_keras.Model):
@@ -31,8 +31,7 @@ class WideDeepModel(tf_keras.Model):
         self._encoder = feature_layers.FeatureEncoder(
             declaration, constants, name="features"
         )
-        l2 = tf_keras.regularizers.L2(settings.l2) if settings.l2 else None
-        self._wide = feature_layers.WideLogits(self._encoder, outputs, l2, name="wide")
+        self._wide = feature_layers.WideLogits(self._encoder, outputs, name="wide")
         self._deep = feature_layers.DeepVector(self._encoder, seed, name="deep")
         self._hidden = [
             _HiddenLayer(width, settings, seed + 1000 * (i + 1), name=f"hidden_{i}")
@@ -83,14 +82,16 @@ def build(
     config: estimator.RunConfig,
 ) -> estimator.Estimator:
     """Returns an Estimator over `WideDeepModel`."""
-    label = declaration.label
-    outputs = len(label.classes) if label.task is Task.MULTI_CLASS else 1
+    head = heads.head(declaration, settings)
     model_fn = adapter.model_fn_from_keras(
         lambda: WideDeepModel(
-            declaration, constants, settings, outputs, config.tf_random_seed
+            declaration,
+            constants,
+            settings,
+            head.logits_dimension,
+            config.tf_random_seed,
         ),
-        # A function, so that going on from a checkpoint can use another rate.
-        lambda: tf_keras.optimizers.legacy.Adam(lambda: settings.learning_rate),
-        heads.head(declaration),
+        settings,
+        head,
     )
     return estimator.Estimator(model_fn, config=config)
