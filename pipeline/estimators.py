@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import os
+from collections.abc import Iterator
 
 from input_fns import records
 from model_fns import registry
-from pipeline import damage, files
+from pipeline import best, checkpoints, damage
 from pipeline.compat import estimator, tf
 from pipeline.dataset import Shards
 from pipeline.model_dir import TrainedModel
 from pipeline.types import ExitCode, UserError
+
+
+def _check_strategy(strategy: tf.distribute.Strategy | None) -> None:
+    v2 = (
+        tf.distribute.ParameterServerStrategy,
+        tf.distribute.experimental.ParameterServerStrategy,
+    )
+    if isinstance(strategy, v2):
+        raise UserError(
+            "Estimators cannot use tf.distribute.ParameterServerStrategy of TensorFlow"
+            " 2; use tf.compat.v1.distribute.experimental.ParameterServerStrategy"
+        )
 
 
 def make_estimator(model: TrainedModel, **run_config) -> estimator.Estimator:
@@ -19,7 +32,12 @@ def make_estimator(model: TrainedModel, **run_config) -> estimator.Estimator:
 
     Args:
       run_config: Further settings of `RunConfig`, e.g. save_checkpoints_steps.
+
+    Raises:
+      UserError: A distribution strategy is one that Estimators cannot use.
     """
+    for strategy in ("train_distribute", "eval_distribute"):
+        _check_strategy(run_config.get(strategy))
     config = estimator.RunConfig(
         model_dir=model.directory,
         tf_random_seed=model.training.seed,
@@ -49,26 +67,57 @@ def latest_checkpoint(model: TrainedModel) -> tuple[str, int]:
             f"--model_dir: {model.directory} holds no checkpoint, or not the one that"
             f" its file `checkpoint` names; train again or restore the files"
         )
+    return path, step_of(path)
+
+
+def step_of(checkpoint: str) -> int:
+    """Returns the global step of a checkpoint.
+
+    Raises:
+      UserError: It is damaged.
+    """
     try:
-        return path, int(tf.train.load_variable(path, "global_step"))
+        return int(tf.train.load_variable(checkpoint, "global_step"))
     except Exception:
-        damage.check_checkpoint(path)
+        damage.check_checkpoint(checkpoint)
         raise
 
 
-def digest_checkpoint(path: str) -> str:
-    """Returns a digest of a checkpoint's content."""
-    directory, prefix = os.path.split(path)
-    parts = sorted(
-        name for name in os.listdir(directory) if name.startswith(f"{prefix}.")
+def find_checkpoint(model: TrainedModel, which: str) -> tuple[str, int]:
+    """Returns path prefix and global step of the checkpoint that a flag asks for.
+
+    Args:
+      which: "latest", "best" or a step.
+
+    Raises:
+      UserError: There is none that can be read.
+    """
+    if which == "latest":
+        return latest_checkpoint(model)
+    if which == "best":
+        found = best.read(model.directory)
+        if found is None:
+            raise UserError(
+                f"--checkpoint=best: {model.directory} keeps no best checkpoint"
+            )
+        return found.path, step_of(found.path)
+    there = checkpoints.listed(model.directory)
+    for checkpoint in there:
+        if checkpoint.step == int(which):
+            return checkpoint.path, step_of(checkpoint.path)
+    steps = ", ".join(str(checkpoint.step) for checkpoint in there)
+    raise UserError(
+        f"--checkpoint={which} is not in {model.directory}; there are {steps or 'none'}"
     )
-    return files.digest_value(
-        [
-            files.digest_file(os.path.join(directory, name))
-            for name in parts
-            if not name.endswith(".meta")
-        ]
-    )
+
+
+@contextlib.contextmanager
+def pinned_checkpoint(model: TrainedModel, which: str) -> Iterator[tuple[str, int]]:
+    """Gives a checkpoint, as `find_checkpoint` does, that nobody removes meanwhile."""
+    with checkpoints.pinned(
+        lambda: find_checkpoint(model, which)[0], model.directory
+    ) as path:
+        yield path, step_of(path)
 
 
 def plain_metrics(metrics: dict) -> dict[str, float | int]:

@@ -7,9 +7,10 @@ import os
 import random
 from pathlib import Path
 
+import helpers_jobs
 import pytest
 
-from pipeline import files, model_dir, train
+from pipeline import files, model_dir
 from pipeline.compat import tf
 from pipeline.console import Console
 from pipeline.dataset import Dataset, open_dataset
@@ -81,8 +82,8 @@ def dataset(tmp_path_factory) -> Dataset:
 
 
 def _train(directory: Path, dataset: Dataset, console=None, **changes):
-    return train.run(
-        str(directory), _settings(**changes), dataset, "", console or Console(-1)
+    return helpers_jobs.run_training(
+        directory, _settings(**changes), dataset, console or Console(-1)
     )
 
 
