@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 from collections.abc import Mapping
 
 import yaml
 
-from pipeline.declaration.features import FEATURE_NAME
+from pipeline.declaration.feature_nodes import FEATURE_NAME
 from pipeline.types import (
     AnySplit,
     Column,
     Declaration,
     Feature,
     OutOfRange,
-    Scale,
     Split,
     TimeSplit,
 )
@@ -73,7 +73,7 @@ def _feature_line(feature: Feature) -> str:
             continue
         if field.name == "column" and value == feature.name:
             continue
-        values[field.name] = value.value if isinstance(value, Scale) else value
+        values[field.name] = value.value if isinstance(value, enum.Enum) else value
     return _line(feature.name, values)
 
 
