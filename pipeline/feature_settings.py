@@ -67,6 +67,19 @@ class Tokens:
     most: int | None = None
 
 
+ISO_DATE = (
+    r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+    r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?Z?)?"
+)
+"""RE2 pattern of an ISO 8601 date or time, as features of kind `date` take them.
+
+Seconds and their fraction may be left out. There is no offset but Z, and no leap
+second. The year 0 and days that their month does not have are no dates either.
+"""
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""Of the years 1 to 9999, in seconds since 1970: other times are no dates."""
+
+
 class DatePart(enum.Enum):
     """What of a date or time is a feature; weeks begin on Monday (ISO 8601)."""
 

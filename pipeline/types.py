@@ -14,6 +14,9 @@ from pipeline.column_types import Column as Column
 from pipeline.column_types import ColumnType as ColumnType
 from pipeline.column_types import Default as Default
 from pipeline.column_types import OutOfRange as OutOfRange
+from pipeline.feature_settings import FIRST_SECOND as FIRST_SECOND
+from pipeline.feature_settings import ISO_DATE as ISO_DATE
+from pipeline.feature_settings import LAST_SECOND as LAST_SECOND
 from pipeline.feature_settings import Combiner as Combiner
 from pipeline.feature_settings import DatePart as DatePart
 from pipeline.feature_settings import Scale as Scale
