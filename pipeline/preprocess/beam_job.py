@@ -274,7 +274,9 @@ class _WriteStatistics(beam.DoFn):
                 )
             constants_files.write_constants(
                 self._directory,
-                constants.compute_constants(self._declaration, statistics["train"]),
+                constants.compute_constants(
+                    self._declaration, statistics["train"], statistics.derived("train")
+                ),
             )
         except Exception as error:
             yield _failure(error)
