@@ -8,7 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from export import versions
 from model_fns import registry
-from pipeline import environment, files, model_dir, predict, show, training_checks
+from pipeline import (
+    environment,
+    files,
+    model_dir,
+    predict,
+    show,
+    show_models,
+    training_checks,
+)
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import open_dataset
@@ -306,6 +314,11 @@ def run_show(call: Invocation) -> None:
             call.console.result(line)
 
 
+def run_models(call: Invocation) -> None:
+    for line in show_models.describe(call.arguments):
+        call.console.result(line)
+
+
 @dataclasses.dataclass(frozen=True)
 class Command:
     """A command of the program.
@@ -373,6 +386,13 @@ COMMANDS: Mapping[str, Command] = {
         ("showing", "output", "general"),
         run_show,
         "show work/census/dataset",
+        takes_arguments=True,
+    ),
+    "models": Command(
+        "the models there are, with their hyper-parameters",
+        ("general",),
+        run_models,
+        "models wide_deep",
         takes_arguments=True,
     ),
 }
