@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
 
+from model_fns import hparams, optimizers
 from pipeline.compat import estimator, tf, tf_keras
-from pipeline.types import UserError
-
-
-def _make(make_optimizer: Callable) -> tf_keras.optimizers.legacy.Optimizer:
-    optimizer = make_optimizer()
-    if not isinstance(optimizer, tf_keras.optimizers.legacy.Optimizer):
-        name = type(optimizer).__name__
-        raise UserError(
-            f"the optimizer {type(optimizer).__module__}.{name} does not work under an"
-            f" Estimator; use one of tf_keras.optimizers.legacy, e.g. legacy.{name}"
-        )
-    return optimizer
 
 
 def _sources(tensors: Iterable[tf.Tensor], known: Collection = ()) -> set:
@@ -55,10 +43,22 @@ def _of_this_call(items: Iterable, features: Mapping[str, tf.Tensor]) -> list:
     ]
 
 
+def _penalties(
+    variables: Iterable[tf.Variable], settings: hparams.Custom
+) -> list[tf.Tensor]:
+    weights = [v for v in variables if v.shape.rank >= 2]
+    found = []
+    if settings.l1:
+        found += [settings.l1 * tf.reduce_sum(tf.abs(w)) for w in weights]
+    if settings.l2:
+        found += [settings.l2 * tf.reduce_sum(tf.square(w)) for w in weights]
+    return found
+
+
 def model_fn_from_keras(
     build_model: Callable[[], tf_keras.Model],
-    make_optimizer: Callable[[], tf_keras.optimizers.legacy.Optimizer],
-    head: Any,
+    optimization: hparams.Custom | optimizers.MakeOptimizer,
+    head: estimator.Head,
 ) -> Callable[..., estimator.EstimatorSpec]:
     """Wraps a Keras model of any kind (Sequential, Functional, Subclassed).
 
@@ -69,30 +69,41 @@ def model_fn_from_keras(
 
     Args:
       build_model: Makes the model; called in the graph of each mode. The model takes
-        a dict of raw columns ([batch] each) and returns logits [batch, n].
-      make_optimizer: Makes an optimizer of `tf_keras.optimizers.legacy`. A learning
-        rate that is a number becomes a variable, so that training which goes on from
-        a checkpoint keeps the old rate; a function or a schedule does not.
-      head: An Estimator head; gives loss, metrics and export outputs.
+        a dict of raw columns ([batch] each) and returns logits
+        [batch, head.logits_dimension].
+      optimization: How to train; or a function that makes an optimizer of
+        `tf_keras.optimizers.legacy` or `tf.compat.v1.train`. A learning rate of a
+        Keras optimizer that is a number becomes a variable, so that training which
+        goes on from a checkpoint keeps the old rate; a function or a schedule does
+        not.
+      head: Gives loss, metrics and export outputs; see `heads.head`.
     """
+    settings = hparams.Custom()
+    make_optimizer = optimization
+    if isinstance(optimization, hparams.Custom):
+        settings = optimization
+        make_optimizer = lambda: optimizers.make(settings)  # noqa: E731
 
     def model_fn(features, labels, mode) -> estimator.EstimatorSpec:
         training = mode == estimator.ModeKeys.TRAIN
         model = build_model()
         logits = model(dict(features), training=training)
-        optimizer = None
-        if training:
-            optimizer = _make(make_optimizer)
-            optimizer.iterations = tf.compat.v1.train.get_or_create_global_step()
+        variables = model.trainable_variables
+
+        def train_op(loss: tf.Tensor) -> tf.Operation:
+            optimizer = make_optimizer()
+            optimizers.check(optimizer)
+            return optimizers.train_op(optimizer, loss, variables, settings.accumulate)
+
+        added = _of_this_call(model.losses, features)
         return head.create_estimator_spec(
             features=features,
             mode=mode,
             logits=logits,
             labels=labels,
-            optimizer=optimizer,
-            trainable_variables=model.trainable_variables,
+            train_op_fn=train_op if training else None,
             update_ops=_of_this_call(model.updates, features),
-            regularization_losses=_of_this_call(model.losses, features) or None,
+            regularization_losses=[*added, *_penalties(variables, settings)] or None,
         )
 
     return model_fn

@@ -2,25 +2,90 @@
 
 from __future__ import annotations
 
-from pipeline.compat import estimator
-from pipeline.types import Declaration, Task
+from model_fns import hparams, losses
+from pipeline.compat import estimator, tf
+from pipeline.types import Declaration, Distribution, Label, Labels, Task, UserError
+
+_DEFAULTS = hparams.Objective()
 
 
-def head(declaration: Declaration):
-    """Returns the Estimator head for the declared label and weight.
-
-    Classes are known to the head as the user's labels, so predictions and exports
-    carry them.
-    """
-    label = declaration.label
+def _of_classes(label: Label, **common) -> estimator.Head:
+    # Known to the head as the user's labels, so predictions and exports carry them.
+    common["label_vocabulary"] = list(label.classes)
     if label.task is Task.BINARY:
-        return estimator.BinaryClassHead(
-            weight_column=declaration.weight, label_vocabulary=list(label.classes)
-        )
-    if label.task is Task.MULTI_CLASS:
-        return estimator.MultiClassHead(
-            n_classes=len(label.classes),
-            weight_column=declaration.weight,
-            label_vocabulary=list(label.classes),
-        )
-    return estimator.RegressionHead(weight_column=declaration.weight)
+        return estimator.BinaryClassHead(**common)
+    if label.task is Task.MULTI_LABEL:
+        return estimator.MultiLabelHead(len(label.classes), **common)
+    return estimator.MultiClassHead(len(label.classes), **common)
+
+
+def _of_numbers(label: Label, loss_fn, **common) -> estimator.Head:
+    if label.distribution is Distribution.POISSON:
+        # The full negative log likelihood would only add a function of the label.
+        return estimator.PoissonRegressionHead(compute_full_loss=False, **common)
+    if label.distribution is Distribution.LOGISTIC:
+        return estimator.LogisticRegressionHead(**common)
+    if label.distribution is Distribution.LOGNORMAL:
+        common["inverse_link_fn"] = tf.exp
+    return estimator.RegressionHead(loss_fn=loss_fn, **common)
+
+
+class _MultiHead(estimator.MultiHead):
+    """Names its predictions `label/output` instead of by pairs."""
+
+    def predictions(self, logits, keys=None):
+        return {
+            "/".join(name): value
+            for name, value in super().predictions(logits, keys).items()
+        }
+
+
+def _one(
+    label: Label, settings: hparams.Objective, weight_column: str | None, name=None
+) -> estimator.Head:
+    loss_fn = losses.for_label(label, settings)
+    common = {"weight_column": weight_column, "name": name}
+    if label.classes is None:
+        return _of_numbers(label, loss_fn, **common)
+    return _of_classes(label, loss_fn=loss_fn, **common)
+
+
+def _several(
+    labels: Labels, settings: hparams.Objective, weight_column: str | None
+) -> estimator.Head:
+    if settings.loss != "default" or settings.class_weights:
+        raise UserError("--hparams: loss and class_weights are for models of one label")
+    return _MultiHead(
+        [
+            _one(label, settings, weight_column, name)
+            for name, label in labels.of.items()
+        ],
+        [labels.weights[name] for name in labels.of],
+    )
+
+
+def head(
+    declaration: Declaration,
+    settings: hparams.Objective = _DEFAULTS,
+    weight_column: str | None = None,
+) -> estimator.Head:
+    """Returns the Estimator head for the declared label or labels.
+
+    `head.logits_dimension` is the number of a model's outputs: it returns logits
+    float32 [batch, logits_dimension], those of several labels side by side.
+
+    Labels come as `input_fns.labels` makes them. Losses are averaged over the rows;
+    with weights it is sum(weight * loss) / rows.
+
+    Args:
+      settings: The loss and the weights of classes.
+      weight_column: Name of the rows' weights among the features, where it is not
+        the declared column's.
+
+    Raises:
+      UserError: The loss or the class weights do not fit the label.
+    """
+    weight = declaration.weight and (weight_column or declaration.weight)
+    if isinstance(declaration.label, Labels):
+        return _several(declaration.label, settings, weight)
+    return _one(declaration.label, settings, weight)

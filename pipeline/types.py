@@ -16,6 +16,11 @@ from pipeline.column_types import Column as Column
 from pipeline.column_types import ColumnType as ColumnType
 from pipeline.column_types import Default as Default
 from pipeline.column_types import OutOfRange as OutOfRange
+from pipeline.label_types import AnyLabel as AnyLabel
+from pipeline.label_types import Distribution as Distribution
+from pipeline.label_types import Label as Label
+from pipeline.label_types import Labels as Labels
+from pipeline.label_types import Task as Task
 from pipeline.split_types import AnySplit as AnySplit
 from pipeline.split_types import ColumnSplit as ColumnSplit
 from pipeline.split_types import Split as Split
@@ -76,40 +81,6 @@ BLOCK_ROWS = 512
 def missing_feature(column: str) -> str:
     """The feature of a block that lists the rows without a value, from 0."""
     return f"{column}:missing"
-
-
-class Task(enum.Enum):
-    """What kind of label is predicted."""
-
-    BINARY = "binary classification"
-    MULTI_CLASS = "multi-class classification"
-    REGRESSION = "regression"
-
-
-@dataclasses.dataclass(frozen=True)
-class Label:
-    """The column to predict.
-
-    Attributes:
-      column: Name of a declared, required column.
-      classes: The allowed labels in class order (class 0 first), as text; None
-        for a regression on a numeric column.
-    """
-
-    column: str
-    classes: tuple[str, ...] | None = None
-
-    def __post_init__(self):
-        if self.classes is None:
-            return
-        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
-            raise ValueError("classes needs at least two different labels")
-
-    @property
-    def task(self) -> Task:
-        if self.classes is None:
-            return Task.REGRESSION
-        return Task.BINARY if len(self.classes) == 2 else Task.MULTI_CLASS
 
 
 class Scale(enum.Enum):
@@ -253,8 +224,17 @@ class Declaration:
     columns: Mapping[str, Column]
     features: Mapping[str, Feature]
     split: AnySplit
-    label: Label | None = None
+    label: AnyLabel | None = None
     weight: str | None = None
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """All labels: none, one or several."""
+        if self.label is None:
+            return ()
+        if isinstance(self.label, Labels):
+            return tuple(self.label.of.values())
+        return (self.label,)
 
     @property
     def input_columns(self) -> tuple[Column, ...]:
