@@ -99,16 +99,18 @@ def settings(kind: type) -> tuple[Setting, ...]:
     """
     fields = {field.name: field for field in dataclasses.fields(kind)}
     hints = typing.get_type_hints(kind)
-    found = {}
-    for base in kind.__mro__:
+    found: dict[str, Setting] = {}
+    for base in filter(dataclasses.is_dataclass, kind.__mro__):
         for name, meaning in _meanings(base).items():
-            if dataclasses.is_dataclass(base) and name in fields and name not in found:
-                found[name] = Setting(
-                    name,
-                    _described(hints[name]),
-                    as_given(fields[name].default),
-                    meaning,
-                )
+            if name not in fields:
+                raise ValueError(f"{base.__name__}: there is no field {name}")
+            setting = Setting(
+                name,
+                _described(hints[name]),
+                as_given(fields[name].default),
+                meaning,
+            )
+            found.setdefault(name, setting)
     if odd := fields.keys() - found.keys():
         raise ValueError(f"{kind.__name__}: no Attributes tell of {', '.join(odd)}")
     return tuple(found.values())

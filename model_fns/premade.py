@@ -156,6 +156,17 @@ def build_wide_deep(
     )
 
 
+class _FirstOnly(dict):
+    """Features of which `items` shows the first only.
+
+    BaselineEstimator compares the sizes of all features it is shown, and its variable's
+    initialiser waits for the comparison, that is for rows before there can be any.
+    """
+
+    def items(self):
+        return list(super().items())[:1]
+
+
 def build_baseline(
     declaration: Declaration,
     constants: Constants,
@@ -172,6 +183,6 @@ def build_baseline(
             optimizer=lambda: optimizers.legacy.Ftrl(lambda: settings.learning_rate),
             config=config,
         )
-        return premade.model_fn(features, labels, mode, config)
+        return premade.model_fn(_FirstOnly(features), labels, mode, config)
 
     return estimator.Estimator(model_fn, config=config)

@@ -21,7 +21,7 @@ def _check_dropout(dropout: float) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Baseline:
+class Baseline(hparams.Objective):
     """Hyper-parameters of the baseline, which learns nothing but its bias.
 
     Attributes:
@@ -34,11 +34,12 @@ class Baseline:
     learning_rate: float = 0.3
 
     def __post_init__(self):
+        super().__post_init__()
         hparams.check(self.learning_rate > 0, "learning_rate must be above 0")
 
 
 @dataclasses.dataclass(frozen=True)
-class Linear:
+class Linear(hparams.Objective):
     """Hyper-parameters of the premade linear model.
 
     Attributes:
@@ -54,6 +55,7 @@ class Linear:
     l2: float = 0.0
 
     def __post_init__(self):
+        super().__post_init__()
         hparams.check(self.learning_rate > 0, "learning_rate must be above 0")
         _check_not_negative(self, "l1", "l2")
 
@@ -64,8 +66,8 @@ class LinearSdca:
 
     Attributes:
       l1: L1 strength.
-      l2: L2 strength, above 0; of the order of the rows' squared norm over their
-        number is little, 1 is usual, more converges faster.
+      l2: L2 strength, above 0, over the sum of all rows' losses; with more of it
+        training converges faster.
       adaptive: Whether rows are sampled by how much they still change the model.
     """
 
@@ -81,7 +83,7 @@ class LinearSdca:
 
 
 @dataclasses.dataclass(frozen=True)
-class Dnn(hparams.Optimization):
+class Dnn(hparams.Objective, hparams.Optimization):
     """Hyper-parameters of the premade network.
 
     Attributes:
@@ -101,7 +103,8 @@ class Dnn(hparams.Optimization):
     batch_norm: bool = False
 
     def __post_init__(self):
-        super().__post_init__()
+        hparams.Objective.__post_init__(self)
+        hparams.Optimization.__post_init__(self)
         hparams.check_widths(self.hidden_units)
         _check_dropout(self.dropout)
 

@@ -58,7 +58,14 @@ def _number(value: float) -> float | None:
 
 
 def _answers(outputs: Mapping[str, Any], declaration: Declaration) -> Iterator[dict]:
-    """Yields each row's prediction in the terms of the user's label."""
+    """Yields each row's prediction in the terms of the user's label, or its cluster."""
+    if "cluster_index" in outputs:
+        distances = outputs["all_distances"].numpy()
+        for cluster, row in zip(
+            outputs["cluster_index"].numpy(), distances, strict=True
+        ):
+            yield {"cluster": int(cluster), "distances": list(map(_number, row))}
+        return
     if "probabilities" not in outputs:
         for value in outputs["predictions"].numpy():
             yield {"prediction": _number(value[0])}
