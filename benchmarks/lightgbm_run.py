@@ -45,7 +45,7 @@ def _frame(dataset: Dataset, split: str, columns: tuple[str, ...]):
         }
     )
     for name in texts:
-        frame[name] = frame[name].astype("category")
+        frame[name] = frame[name].str.decode("utf-8").astype("category")
     labels = np.concatenate([label for _, label in batches])
     return frame, labels == declaration.label.classes[1].encode()
 

@@ -18,6 +18,24 @@ _STARTS = {
 }
 
 
+def _read_before_adding(graph: tf.Graph) -> None:
+    """Makes each update of a variable wait for all that read it in the same step.
+
+    The premade graph does not say so. A centre moves by 1 / its count, and whether the
+    count is read before or after the step's rows are added to it was left to chance, so
+    that no two trainings gave the same clusters.
+    """
+    operations = graph.get_operations()
+    for add in operations:
+        if add.type != "ResourceScatterAdd":
+            continue
+        for reader in operations:
+            reads = reader.type in ("ResourceGather", "ReadVariableOp")
+            same = reads and reader.inputs[0] is add.inputs[0]
+            if same and add not in reader.control_inputs:
+                add._add_control_input(reader)
+
+
 def build(
     declaration: Declaration,
     constants: Constants,
@@ -61,6 +79,8 @@ def build(
         )
         inputs = feature_columns.inputs(features, declaration)
         spec = premade.model_fn(inputs, None, mode, config)
+        if mode == estimator.ModeKeys.TRAIN:
+            _read_before_adding(tf.compat.v1.get_default_graph())
         distances = tf.reduce_min(
             spec.predictions[premade.ALL_DISTANCES], axis=1, name="nearest"
         )

@@ -249,9 +249,7 @@ def check_bad_label_is_shown(model, settings, directory) -> None:
     assert trained.latest_checkpoint() is None or variables(trained)["global_step"] == 0
 
 
-def check_weight_of_zero_removes_rows(
-    model, settings, directory, features=FEW_FEATURES
-) -> None:
+def check_weight_of_zero_removes_rows(model, settings, directory) -> None:
     """Labels of rows with weight 0 change nothing."""
     trained = []
     for other in ("no", "j\u00e1"):
@@ -264,7 +262,6 @@ def check_weight_of_zero_removes_rows(
             directory / f"data {other}",
             labelled,
             LABEL_KINDS["binary"][0],
-            features=features,
             weight=WEIGHT,
         )
         trained.append(build(model, settings, case, directory / f"model {other}"))
@@ -276,10 +273,8 @@ def check_weight_of_zero_removes_rows(
     assert_same_variables(*trained)
 
 
-def check_same_seed_same_model(
-    model, settings, directory, features=MIXED_FEATURES
-) -> None:
-    case = label_case(directory / "data", features=features)
+def check_same_seed_same_model(model, settings, directory) -> None:
+    case = label_case(directory / "data", features=MIXED_FEATURES)
     trained = []
     for i in range(2):
         trained.append(build(model, settings, case, directory / f"model{i}", 7))
@@ -298,10 +293,8 @@ def check_other_seed_other_model(model, settings, directory) -> None:
     assert any((found[0][name] != found[1][name]).any() for name in kernels)
 
 
-def check_resumed_equals_uninterrupted(
-    model, settings, directory, features=MIXED_FEATURES
-) -> None:
-    case = label_case(directory / "data", features=features)
+def check_resumed_equals_uninterrupted(model, settings, directory) -> None:
+    case = label_case(directory / "data", features=MIXED_FEATURES)
     whole = build(model, settings, case, directory / "whole")
     train(whole, case, 20)
     for start_step, max_steps in ((0, 10), (10, 20)):
