@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
-from input_fns import blocks, parsing
+from input_fns import blocks, labels, parsing
 from pipeline.compat import tf
-from pipeline.types import BLOCK_ROWS, Column, Declaration, Label, RecordForm
+from pipeline.types import BLOCK_ROWS, Column, Declaration, RecordForm
 
 InputFn = Callable[[], "tf.data.Dataset"]
 
@@ -16,7 +16,6 @@ _READ_BUFFER_BYTES = 1 << 20
 _CYCLE_LENGTH = 4
 _BLOCK_LENGTH = 64
 _BLOCKS_AT_ONCE = 16
-_MAX_CLASSES_SHOWN = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +52,7 @@ class TrainInput:
 
 def _columns(declaration: Declaration) -> tuple[Column, ...]:
     wanted = {column.name for column in declaration.input_columns}
-    if declaration.label:
-        wanted.add(declaration.label.column)
+    wanted |= labels.columns(declaration)
     if declaration.weight:
         wanted.add(declaration.weight)
     return tuple(c for c in declaration.columns.values() if c.name in wanted)
@@ -63,48 +61,17 @@ def _columns(declaration: Declaration) -> tuple[Column, ...]:
 def _labelled(records: Records, declaration: Declaration) -> Callable:
     """Returns a function from rows as `_windows` gives them to (features, label)."""
     columns = _columns(declaration)
-    label = declaration.label
 
     def parse(rows):
         features = rows
         if records.form is RecordForm.ROWS:
             features = parsing.parse(rows, columns)
-        if label is None:
+        if declaration.label is None:
             return features
-        value = features.pop(label.column)
-        if label.classes is None:
-            return features, tf.cast(value, tf.float32)
-        if value.dtype != tf.string:
-            value = tf.strings.as_string(value)
-        return features, _checked(value, label)
+        found = labels.take(features, declaration)
+        return features, found
 
     return parse
-
-
-def _fingerprint(text: tf.Tensor) -> tf.Tensor:
-    return tf.strings.to_hash_bucket_fast(text, 2**63 - 1)
-
-
-def _checked(value: tf.Tensor, label: Label) -> tf.Tensor:
-    """Returns the labels, or fails and shows those that are not among the classes.
-
-    An Estimator's head would fail as well, but would show their class id, -1.
-    """
-    # Sorted hashes, since comparing with each class is slow where there are many.
-    classes = tf.sort(_fingerprint(tf.constant(label.classes)))
-    wanted = _fingerprint(value)
-    place = tf.minimum(tf.searchsorted(classes, wanted), len(label.classes) - 1)
-    known = tf.equal(tf.gather(classes, place), wanted)
-    check = tf.debugging.Assert(
-        tf.reduce_all(known),
-        [
-            f"label {label.column}: not one of the classes"
-            f" {', '.join(label.classes[:_MAX_CLASSES_SHOWN])}:",
-            tf.boolean_mask(value, tf.logical_not(known)),
-        ],
-    )
-    with tf.control_dependencies([check]):
-        return tf.identity(value)
 
 
 def _interleaved(files: tf.Tensor, form: RecordForm) -> tf.data.Dataset:

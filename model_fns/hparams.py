@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import math
 import typing
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from pipeline.types import UserError
@@ -191,6 +191,36 @@ class Custom(Objective, Optimization):
 
 
 @dataclasses.dataclass(frozen=True)
+class Free:
+    """Hyper-parameters of a user's own model: whatever names it knows.
+
+    Attributes:
+      values: Whole numbers, numbers, true and false, texts, and lists of these.
+    """
+
+    DECIDES_VARIABLES: ClassVar[tuple[str, ...]] = ()
+
+    values: Mapping[str, Any]
+
+
+def to_values(settings: Any) -> dict[str, Any]:
+    """Returns hyper-parameters by name, as JSON knows them but for tuples."""
+    if isinstance(settings, Free):
+        return dict(settings.values)
+    return dataclasses.asdict(settings)
+
+
+def from_values(kind: type[_T], values: Mapping[str, Any]) -> _T:
+    """The reverse of `to_values`.
+
+    Raises:
+      TypeError: A name is unknown.
+      ValueError: A value is not allowed.
+    """
+    return kind(values) if kind is Free else kind(**values)
+
+
+@dataclasses.dataclass(frozen=True)
 class WideDeep:
     """Hyper-parameters of the premade wide & deep model.
 
@@ -297,6 +327,28 @@ def _described(kind: Any) -> str:
     return {bool: "true or false", float: "a finite number"}.get(kind, "a whole number")
 
 
+def _guessed(text: str) -> Any:
+    """Returns a number or a bool where the text is one, else the text."""
+    if text.startswith("[") and text.endswith("]"):
+        parts = filter(None, map(str.strip, text[1:-1].split(",")))
+        return tuple(map(_guessed, parts))
+    for kind in (int, float, bool):
+        try:
+            return _convert(text, kind)
+        except (ValueError, KeyError, OverflowError):
+            continue
+    return text
+
+
+def _free(given: Iterable[tuple[str, str]]) -> Free:
+    values: dict[str, Any] = {}
+    for name, text in given:
+        if name in values:
+            raise UserError(f"--hparams: {name} stands twice")
+        values[name] = _guessed(text)
+    return Free(values)
+
+
 def parse(text: str, kind: type[_T]) -> _T:
     """Reads `name=value,name=[a,b]` into a hyper-parameter dataclass.
 
@@ -309,6 +361,8 @@ def parse(text: str, kind: type[_T]) -> _T:
         raise UserError(
             f"--hparams={text}: not of the form name=value,name=[value,value]"
         ) from None
+    if kind is Free:
+        return _free(given)
     hints = typing.get_type_hints(kind)
     kinds = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
     values = {}

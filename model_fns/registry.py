@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import importlib
+import importlib.util
+import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from model_fns import premade_hparams, tabular_hparams
+from model_fns import hparams, premade_hparams, tabular_hparams
 from pipeline.types import Declaration, Task, UserError
 
 
@@ -115,8 +119,43 @@ _ENTRIES = (
 MODELS: Mapping[str, Model] = {entry.name: entry for entry in _ENTRIES}
 
 
+class _UserModel(Model):
+    """A function of the user's; its name is `module:function`."""
+
+    def builder(self) -> Callable[..., Any]:
+        return functools.partial(super().builder(), self.name)
+
+
+def _of_user(name: str) -> Model:
+    """Returns the entry for `module:function`, without importing the module."""
+    module, _, function = name.partition(":")
+    if not all(map(str.isidentifier, (*module.split("."), function))):
+        raise UserError(
+            f"--model={name}: a model of your own is given as package.module:function"
+        )
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        # The console script, unlike python -m, does not look there.
+        sys.path.append(os.getcwd())
+    try:
+        found = importlib.util.find_spec(module)
+    except ImportError:
+        found = None
+    if found is None:
+        raise UserError(
+            f"--model={name}: there is no module {module}; it is looked for in the"
+            " working directory and in PYTHONPATH"
+        )
+    return _UserModel(
+        name,
+        "a model of your own",
+        "model_fns.user_models:build",
+        hparams.Free,
+        tuple(Task),
+    )
+
+
 def find(name: str, given_as: str = "--model=") -> Model:
-    """Returns the entry of that name.
+    """Returns the entry of that name, or of the function `module:function`.
 
     Args:
       name: The name.
@@ -125,11 +164,14 @@ def find(name: str, given_as: str = "--model=") -> Model:
     Raises:
       UserError: There is none; the message lists those there are.
     """
+    if ":" in name:
+        return _of_user(name)
     if name not in MODELS:
         close = difflib.get_close_matches(name, MODELS, n=1)
         hint = f"did you mean {close[0]}? " if close else ""
         raise UserError(
             f"{given_as}{name} is unknown; {hint}there are: {', '.join(MODELS)}"
+            ", or package.module:function for one of your own"
         )
     return MODELS[name]
 

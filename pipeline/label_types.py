@@ -101,3 +101,15 @@ class Labels:
 
 
 AnyLabel = Label | Labels
+
+
+def labels_of(label: AnyLabel | None) -> tuple[Label, ...]:
+    """Returns all labels: none, one or several."""
+    if label is None:
+        return ()
+    return tuple(label.of.values()) if isinstance(label, Labels) else (label,)
+
+
+def label_of(label: AnyLabel | None, column: str) -> Label | None:
+    """Returns the label that a column holds, if it holds one."""
+    return next((one for one in labels_of(label) if one.column == column), None)

@@ -8,7 +8,7 @@ from model_fns import registry
 from pipeline import model_dir
 from pipeline.flags.training import TrainingFlags
 from pipeline.model_dir import TrainedModel, Training
-from pipeline.types import UserError
+from pipeline.types import Distribution, Label, UserError
 
 
 def must_restart(
@@ -88,10 +88,15 @@ def _structure(model: TrainedModel) -> dict[str, str]:
 
 
 def _label(model: TrainedModel) -> str:
-    label = model.declaration.label
-    if label is None or label.classes is None:
-        return "regression"
-    return f"classes {', '.join(label.classes)}"
+    return "; ".join(map(_one_label, model.declaration.labels))
+
+
+def _one_label(label: Label) -> str:
+    if label.classes is None:
+        normal = label.distribution is Distribution.NORMAL
+        return "regression" + ("" if normal else f", {label.distribution.value}")
+    several = "" if label.separator is None else "any of the "
+    return f"{several}classes {', '.join(label.classes)}"
 
 
 def _terms(model: TrainedModel, feature: str) -> frozenset[bytes]:

@@ -21,6 +21,8 @@ from pipeline.label_types import Distribution as Distribution
 from pipeline.label_types import Label as Label
 from pipeline.label_types import Labels as Labels
 from pipeline.label_types import Task as Task
+from pipeline.label_types import label_of as label_of
+from pipeline.label_types import labels_of as labels_of
 from pipeline.split_types import AnySplit as AnySplit
 from pipeline.split_types import ColumnSplit as ColumnSplit
 from pipeline.split_types import Split as Split
@@ -230,11 +232,7 @@ class Declaration:
     @property
     def labels(self) -> tuple[Label, ...]:
         """All labels: none, one or several."""
-        if self.label is None:
-            return ()
-        if isinstance(self.label, Labels):
-            return tuple(self.label.of.values())
-        return (self.label,)
+        return labels_of(self.label)
 
     @property
     def input_columns(self) -> tuple[Column, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pipeline.declaration.columns import known_column
 from pipeline.declaration.nodes import Node, build
 from pipeline.types import (
+    AnyLabel,
     Bucketized,
     Column,
     ColumnType,
@@ -16,10 +17,10 @@ from pipeline.types import (
     Feature,
     Hashed,
     Identity,
-    Label,
     Numeric,
     Scale,
     Vocabulary,
+    label_of,
 )
 
 # A feature's name becomes part of variable and layer names in the graph.
@@ -34,7 +35,7 @@ class Context:
     """What a feature may refer to: columns, the label, features above it."""
 
     columns: Mapping[str, Column]
-    label: Label | None
+    label: AnyLabel | None
     earlier: Mapping[str, Feature]
 
 
@@ -51,7 +52,7 @@ def _source(
         column = context.columns[name]
     else:
         node.fail(f"needs `column`, since no column is called {name!r}")
-    if context.label and column.name == context.label.column:
+    if label_of(context.label, column.name):
         node.fail(f"{column.name} is the label; it cannot be a feature as well")
     if column.type not in types:
         allowed = " or ".join(t.value for t in types)

@@ -161,7 +161,7 @@ WRONG = {
     "columns is empty": (f"columns:{HERE}\nfeatures: {{}}", "columns: needs a mapping"),
     "unknown part": (
         whole(top=f"{HERE}colums:\n  a: 1"),
-        "colums: unknown; allowed here: columns, features, label, weight, split",
+        "colums: unknown; allowed here: columns, features, label, labels, weight, split",
     ),
     "twice": (whole(f"{HERE}n: {{type: int}}"), "columns: 'n' stands twice"),
     "twice, one quoted": (whole(f'{HERE}"n": {{type: int}}'), "'n' stands twice"),
