@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from model_fns import hparams_help, registry
+from model_fns import hparams, hparams_help, registry
 from model_fns.registry import Model
 from pipeline.types import UserError
 
@@ -28,6 +28,9 @@ def _describe(model: Model) -> Iterator[str]:
     yield from textwrap.wrap(
         f"does {model.does}", _WIDTH, initial_indent="  ", subsequent_indent="    "
     )
+    if model.hparams is hparams.Free:
+        yield "  --hparams: the names that it knows itself"
+        return
     yield "  --hparams (type; default):"
     yield from _settings(model)
 
