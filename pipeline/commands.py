@@ -14,6 +14,7 @@ from pipeline import (
     model_dir,
     predict,
     show,
+    show_models,
     train_plan,
     training_checks,
     warm_start_plan,
@@ -318,6 +319,11 @@ def run_show(call: Invocation) -> None:
             call.console.result(line)
 
 
+def run_models(call: Invocation) -> None:
+    for line in show_models.describe(call.arguments):
+        call.console.result(line)
+
+
 @dataclasses.dataclass(frozen=True)
 class Command:
     """A command of the program.
@@ -387,6 +393,13 @@ COMMANDS: Mapping[str, Command] = {
         ("showing", "output", "general"),
         run_show,
         "show work/census/dataset",
+        takes_arguments=True,
+    ),
+    "models": Command(
+        "the models there are, with their hyper-parameters",
+        ("general",),
+        run_models,
+        "models wide_deep",
         takes_arguments=True,
     ),
 }

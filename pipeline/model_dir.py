@@ -101,7 +101,7 @@ class TrainedModel:
             for k, v in self.training.hparams.items()
         }
         try:
-            return kind(**values)
+            return hyper_parameters.from_values(kind, values)
         except (TypeError, ValueError) as error:
             raise UserError(
                 f"{self.directory}: trained with hyper-parameters that"
@@ -112,7 +112,7 @@ class TrainedModel:
 def parse_hparams(model: str, text: str) -> dict[str, Any]:
     """Returns a model's hyper-parameters, defaults included, as plain values."""
     parsed = hyper_parameters.parse(text, registry.find(model).hparams)
-    return dataclasses.asdict(parsed)
+    return hyper_parameters.to_values(parsed)
 
 
 def asked_training(

@@ -61,15 +61,14 @@ def define(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "model",
         "wide_deep",
-        "Name of the model: wide_deep (premade Estimator) or keras_wide_deep (own"
-        " model_fn from tf.keras layers).",
+        "Name of the model; `python -m pipeline models` lists them.",
         flag_values=values,
     )
     flags.DEFINE_string(
         "hparams",
         "",
         "Hyper-parameters of the model, e.g. --hparams=hidden_units=[64,32],dropout=0.1"
-        " (docs/models.md lists them).",
+        " (`python -m pipeline models NAME` explains them).",
         flag_values=values,
     )
     flags.DEFINE_integer(

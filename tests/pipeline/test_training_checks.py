@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from model_fns import hparams
+from model_fns import hparams, registry
 from pipeline import model_dir, training_checks
 from pipeline.flags.training import TrainingFlags
 from pipeline.model_dir import TrainedModel, Training
@@ -178,9 +178,9 @@ class TestModelDirectory:
         assert opened.declaration == model.declaration
         assert opened.constants == model.constants
         assert model_dir.differences(opened.training, model.training) == []
-        kind = {"wide_deep": hparams.WideDeep, "keras_wide_deep": hparams.KerasWideDeep}
+        kind = registry.find(model.training.model).hparams
         text = changes.get("hparams", FLAGS.hparams)
-        expected = hparams.parse(text, kind[model.training.model])
+        expected = hparams.parse(text, kind)
         assert opened.settings() == expected
 
     def test_nothing_there(self, empty):
