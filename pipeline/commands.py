@@ -149,20 +149,29 @@ def _train(call: Invocation) -> None:
 
 
 def _evaluate(call: Invocation) -> None:
-    model = model_dir.open_model(call.paths.model)
-    dataset = open_dataset(call.paths.dataset)
-    manifests.check_replaceable("evaluation_dir", call.paths.evaluation, "evaluate")
+    paths, serving = call.paths, call.serving
+    if serving.eval_only_once:
+        model_dir.open_model(paths.model)
+    elif serving.checkpoint != "latest":
+        raise UserError("--checkpoint has no effect with --noeval_only_once")
+    dataset = open_dataset(paths.dataset)
+    manifests.check_replaceable("evaluation_dir", paths.evaluation, "evaluate")
     environment.load_tensorflow(call.console.verbosity)
-    from pipeline import evaluate
+    from pipeline import evaluate, follow
 
-    manifest = evaluate.run(
-        call.paths.evaluation,
-        model,
-        dataset,
-        call.serving.eval_split,
-        call.console,
-        call.serving.checkpoint,
-    )
+    if serving.eval_only_once:
+        manifest = evaluate.run(
+            paths.evaluation,
+            model_dir.open_model(paths.model),
+            dataset,
+            serving.eval_split,
+            call.console,
+            serving.checkpoint,
+        )
+    else:
+        manifest = follow.run(
+            paths.evaluation, paths.model, dataset, serving, call.console
+        )
     metrics = manifest.results["metrics"]
     main = ", ".join(f"{n} {metrics[n]:.6f}" for n in _MAIN_METRICS if n in metrics)
     call.console.result(

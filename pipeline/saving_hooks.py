@@ -87,6 +87,8 @@ class IntermediateCheckpointHook(_v1.train.SessionRunHook):
 
     def begin(self):
         self._step = _v1.train.get_global_step()
+        for guard in self._guards:
+            guard.begin()
 
     def after_create_session(self, session, coord):
         del coord
@@ -108,4 +110,6 @@ class IntermediateCheckpointHook(_v1.train.SessionRunHook):
         self._timer.update_last_triggered_step(step)
         newest = self._saver.last_checkpoints[-1:]
         if not newest or not newest[0].endswith(f"-{step}"):
+            for guard in self._guards:
+                guard.before_save(run_context.session, step)
             self._saver.save(run_context.session, self._path, global_step=step)

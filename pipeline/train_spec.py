@@ -9,6 +9,7 @@ from pipeline import after_evaluation, estimators, hooks, saving_hooks, warm_sta
 from pipeline.compat import estimator
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.hooks_nan import NanWeightsListener
 from pipeline.stopping_hooks import EarlyStoppingHook, TimeBudgetHook
 from pipeline.train_plan import Plan
 
@@ -81,7 +82,7 @@ def _hooks(plan: Plan, console: Console) -> list:
     if settings.checkpoint_secs or (every and every != plan.eval_steps):
         found.append(
             saving_hooks.IntermediateCheckpointHook(
-                directory, every, settings.checkpoint_secs
+                directory, every, settings.checkpoint_secs, [NanWeightsListener()]
             )
         )
     if plan.stopping is not None:
@@ -105,7 +106,12 @@ def make_job(
         found.append(time_budget)
     return TrainingJob(
         _estimator(plan, console),
-        estimator.TrainSpec(train_input, plan.max_steps, hooks=found),
+        estimator.TrainSpec(
+            train_input,
+            plan.max_steps,
+            hooks=found,
+            saving_listeners=[NanWeightsListener()],
+        ),
         # Every row at every checkpoint: the defaults are 100 steps, late.
         estimator.EvalSpec(
             eval_input,

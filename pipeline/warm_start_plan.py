@@ -63,15 +63,19 @@ class WarmStart:
         """
         if self.model is None or self.variables is not None:
             return
-        old, new = self.model.declaration.label, declaration.label
-        if old is not None and old.classes != new.classes:
-            there = "none" if old.classes is None else ", ".join(old.classes)
-            here = "none" if new.classes is None else ", ".join(new.classes)
+        there, here = _classes(self.model.declaration), _classes(declaration)
+        if there != here:
             raise UserError(
-                f"--warm_start_from: {self.model.directory} has the classes {there},"
-                f" here are {here}; name the variables to take over by"
-                " --warm_start_vars"
+                f"--warm_start_from: {self.model.directory} predicts {there}, here it"
+                f" is {here}; name the variables to take over by --warm_start_vars"
             )
+
+
+def _classes(declaration: Declaration) -> str:
+    return "; ".join(
+        "a number" if label.classes is None else ", ".join(label.classes)
+        for label in declaration.labels
+    )
 
 
 def _find_checkpoint(source: str) -> str:

@@ -4,87 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import random
 from pathlib import Path
 
-import helpers_jobs
+import helpers_training
 import pytest
 
 from pipeline import files, model_dir
 from pipeline.compat import tf
 from pipeline.console import Console
-from pipeline.dataset import Dataset, open_dataset
-from pipeline.flags.data import DataFlags
-from pipeline.flags.training import TrainingFlags
-from pipeline.preprocess import constants_files, stage
+from pipeline.dataset import Dataset
+from pipeline.preprocess import constants_files
 from pipeline.types import ExitCode, UserError
 
 MODELS = ("wide_deep", "keras_wide_deep")
-DECLARATION = """
-label: {column: y, classes: ["no", "yes"]}
-columns:
-  x: {type: float}
-  c: {type: string}
-  y: {type: string}
-features:
-  x: {kind: numeric}
-  c: {kind: vocabulary}
-"""
-
-
-def _settings(**changes) -> TrainingFlags:
-    values = TrainingFlags(
-        model="wide_deep",
-        hparams="hidden_units=[4]",
-        batch_size=16,
-        epochs=1.0,
-        max_steps=20,
-        seed=3,
-        shuffle_rows=64,
-        checkpoint_steps=10,
-        keep_checkpoints=3,
-        summary_steps=10,
-        on_change="stop",
-    )
-    return dataclasses.replace(values, **changes)
-
-
-def _make_dataset(directory: Path, declaration: str, rows: list[str]) -> Dataset:
-    directory.mkdir(parents=True)
-    (directory / "features.yaml").write_text(declaration, encoding="utf-8")
-    (directory / "a.csv").write_text("x,c,y\n" + "\n".join(rows) + "\n")
-    settings = DataFlags(
-        input=str(directory / "a.csv"),
-        features=str(directory / "features.yaml"),
-        label=None,
-        max_reject_fraction=0.0,
-        shard_mb=1,
-        beam_options=(),
-    )
-    dataset = str(directory / "dataset")
-    stage.run(dataset, stage.plan(settings), Console(-1))
-    return open_dataset(dataset)
-
-
-def _rows(count: int, words: str = "abc") -> list[str]:
-    draw = random.Random(7)
-    rows = []
-    for _ in range(count):
-        x = draw.gauss(0, 1)
-        word = draw.choice(words)
-        rows.append(f"{x:.4f},{word},{'yes' if x + (word == 'a') > 0 else 'no'}")
-    return rows
+DECLARATION = helpers_training.DECLARATION
+_rows = helpers_training.rows
+_make_dataset = helpers_training.make_dataset
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory) -> Dataset:
-    return _make_dataset(tmp_path_factory.mktemp("data") / "d", DECLARATION, _rows(300))
+    return helpers_training.small_dataset(tmp_path_factory.mktemp("data"))
 
 
 def _train(directory: Path, dataset: Dataset, console=None, **changes):
-    return helpers_jobs.run_training(
-        directory, _settings(**changes), dataset, console or Console(-1)
-    )
+    return helpers_training.train(directory, dataset, console or Console(-1), **changes)
 
 
 def _contents(directory: Path) -> dict[str, bytes]:
