@@ -124,7 +124,7 @@ def _prepare(plan: Plan, flagfile: str) -> int:
     checkpoints.limit(directory, plan.settings.keep_checkpoints)
     start_step = _current_step(model)
     if start_step == 0:
-        best.forget_another(directory, files.digest_value(model.training.as_json()))
+        best.forget_another(model)
     if evaluations.drop_after(directory, start_step):
         saving_hooks.mark_start(os.path.join(directory, "eval"), start_step)
     return start_step

@@ -30,6 +30,7 @@ features:
   c: {kind: vocabulary}
 """
 QUIET = Console(-1)
+LOUD = Console(0)
 
 
 def rows(count: int, words: str = "abc", flipped: bool = False) -> list[str]:

@@ -13,11 +13,10 @@ import pytest
 from export import versions
 from input_fns import records
 from pipeline import after_evaluation, best, estimators, evaluations, model_dir
-from pipeline.console import Console
 from pipeline.dataset import Dataset
 from pipeline.types import UserError
 
-LOUD = Console(0)
+LOUD = helpers_training.LOUD
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +88,7 @@ def test_loop_4_an_evaluation_is_one_pass(tmp_path, batch_size, dataset):
     """LOOP-4: ten rows, whole split, while the training input repeats."""
     ten = helpers_training.make_dataset(
         tmp_path / "ten",
-        "split: {column: c, values: {train: [a], eval: [b], test: [c]}}\n"
+        "split: {by: column, column: c, values: {train: [a], eval: [b], test: [c]}}\n"
         + helpers_training.DECLARATION,
         helpers_training.rows(40, "a")
         + helpers_training.rows(10, "b")
@@ -224,17 +223,21 @@ def test_the_best_checkpoint_can_be_evaluated_and_exported(tmp_path, dataset, fl
     assert kept.global_step <= 40
     assert helpers_training.checkpoint_steps(directory) == [100]
     model = model_dir.open_model(str(directory))
-    with estimators.pinned_checkpoint(model, "best") as (path, step):
-        assert step == kept.global_step
+    with estimators.pinned_checkpoint(model, "best") as pinned:
+        assert pinned.step == kept.global_step
         shards = estimators.to_records(dataset.shards("eval"))
-        found = estimators.make_estimator(model).evaluate(
-            records.eval_input_fn(shards, model.declaration, 1024), checkpoint_path=path
+        found = estimators.make_estimator(pinned.model).evaluate(
+            records.eval_input_fn(shards, model.declaration, 1024),
+            checkpoint_path=pinned.path,
         )
     assert found["loss"] == pytest.approx(kept.value, abs=1e-6)
-    with estimators.pinned_checkpoint(model, "100") as (_, step):
-        assert step == 100
-    with pytest.raises(UserError, match="--checkpoint=7 is not in .* there are 100"):
-        estimators.find_checkpoint(model, "7")
+    with estimators.pinned_checkpoint(model, "100") as pinned:
+        assert pinned.step == 100
+    with (
+        pytest.raises(UserError, match="--checkpoint=7 is not in .* there are 100"),
+        estimators.pinned_checkpoint(model, "7"),
+    ):
+        pass
 
 
 def test_an_unknown_metric_is_named_and_nothing_is_lost(tmp_path, dataset):
