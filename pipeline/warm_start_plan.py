@@ -6,7 +6,7 @@ import dataclasses
 import os
 from typing import Any
 
-from pipeline import best, checkpoints, model_dir
+from pipeline import checkpoints, model_dir
 from pipeline.flags.warm_start import WarmStartFlags
 from pipeline.model_dir import TrainedModel
 from pipeline.types import Constants, Declaration, UserError
@@ -93,8 +93,6 @@ def _find_checkpoint(source: str) -> str:
 
 def _model_of(checkpoint: str) -> TrainedModel | None:
     directory = os.path.dirname(checkpoint)
-    if os.path.basename(directory) == best.DIRECTORY:
-        directory = os.path.dirname(directory)
     if model_dir.read_training(directory) is None:
         return None
     return model_dir.open_model(directory)

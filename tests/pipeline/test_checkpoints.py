@@ -42,6 +42,18 @@ def test_an_earlier_one_is_the_newest_where_the_state_says_so(tmp_path):
     assert [c.step for c in checkpoints.listed(str(tmp_path))] == [1]
 
 
+def test_repair(tmp_path):
+    assert checkpoints.repair(str(tmp_path)) is None
+    _save(tmp_path, 1, 2)
+    assert checkpoints.repair(str(tmp_path)) is None
+    (tmp_path / "model.ckpt-2.index").unlink()
+    assert tf.train.latest_checkpoint(str(tmp_path)) is None
+    assert checkpoints.repair(str(tmp_path)).step == 1
+    assert tf.train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-1")
+    (tmp_path / "model.ckpt-1.index").unlink()
+    assert checkpoints.repair(str(tmp_path)) is None
+
+
 def test_limit(tmp_path):
     _save(tmp_path, 1, 2, 3)
     checkpoints.limit(str(tmp_path), 3)

@@ -7,9 +7,11 @@ import os
 from pathlib import Path
 
 import helpers_training
+import numpy as np
 import pytest
 
-from pipeline import files, model_dir
+from input_fns import records
+from pipeline import estimators, files, model_dir
 from pipeline.compat import tf
 from pipeline.console import Console
 from pipeline.dataset import Dataset
@@ -182,9 +184,11 @@ def test_a_directory_in_use_is_refused(tmp_path, dataset):
     assert caught.value.exit_code is ExitCode.LOCKED
 
 
-def test_a_loss_that_becomes_nan_is_one_line_and_keeps_the_checkpoint(
-    tmp_path, dataset
+@pytest.mark.parametrize("checkpoint_steps", [1, 3])
+def test_nan_is_one_line_and_the_last_good_checkpoint_is_usable(
+    tmp_path, dataset, checkpoint_steps
 ):
+    """Nothing that is not finite is saved: neither with an evaluation nor between."""
     with pytest.raises(UserError, match="NaN.*learning_rate") as caught:
         _train(
             tmp_path / "m",
@@ -192,9 +196,23 @@ def test_a_loss_that_becomes_nan_is_one_line_and_keeps_the_checkpoint(
             model="keras_wide_deep",
             hparams="learning_rate=1e38,hidden_units=[4]",
             max_steps=200,
+            checkpoint_steps=checkpoint_steps,
+            eval_steps=3,
+            keep_checkpoints=100,
         )
     assert caught.value.exit_code is ExitCode.BAD_DATA
     assert not (tmp_path / "m" / "manifest.json").exists()
+    steps = helpers_training.checkpoint_steps(tmp_path / "m")
+    for step in steps:
+        saved = helpers_training.variables(tmp_path / "m" / f"model.ckpt-{step}")
+        assert all(np.isfinite(value).all() for value in saved.values())
+    model = model_dir.open_model(str(tmp_path / "m"))
+    found = estimators.make_estimator(model).evaluate(
+        records.eval_input_fn(
+            estimators.to_records(dataset.shards("eval")), model.declaration, 100
+        )
+    )
+    assert found["global_step"] == steps[-1]
 
 
 def test_checkpoints_are_limited_over_restarts(tmp_path, dataset):
