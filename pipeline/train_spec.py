@@ -71,13 +71,9 @@ def _estimator(plan: Plan, console: Console) -> estimator.Estimator:
     return warm_start.warm_started(trained, plan.model, plan.warm_start, console)
 
 
-def _hooks(plan: Plan, console: Console) -> list:
-    """Returns the hooks in the order in which they run after a step."""
+def _saving_hooks(plan: Plan) -> list:
     settings, directory = plan.settings, plan.model.directory
-    found = [
-        hooks.ProgressHook(console, settings.batch_size, plan.max_steps),
-        saving_hooks.CheckpointHook(directory, plan.eval_steps),
-    ]
+    found = [saving_hooks.CheckpointHook(directory, plan.eval_steps)]
     every = settings.checkpoint_steps
     if settings.checkpoint_secs or (every and every != plan.eval_steps):
         found.append(
@@ -85,8 +81,6 @@ def _hooks(plan: Plan, console: Console) -> list:
                 directory, every, settings.checkpoint_secs, [NanWeightsListener()]
             )
         )
-    if plan.stopping is not None:
-        found.append(EarlyStoppingHook(directory, plan.stopping))
     return found
 
 
@@ -98,14 +92,22 @@ def make_job(
     Args:
       start_step: Steps that earlier training has done.
     """
+    settings, directory = plan.settings, plan.model.directory
+    trained = _estimator(plan, console)
     train_input, eval_input = _input_fns(plan, dataset, start_step)
-    found = _hooks(plan, console)
-    budget = plan.settings.max_train_seconds
-    time_budget = TimeBudgetHook(budget) if budget else None
-    if time_budget is not None:
+    # They run in this order: a checkpoint is evaluated before it is decided whether to
+    # stop, so that training stops at that step.
+    found = [hooks.ProgressHook(console, settings.batch_size, plan.max_steps)]
+    if trained.config.is_chief:
+        found += _saving_hooks(plan)
+    if plan.stopping is not None:
+        found.append(EarlyStoppingHook(directory, plan.stopping))
+    time_budget = None
+    if settings.max_train_seconds is not None:
+        time_budget = TimeBudgetHook(settings.max_train_seconds)
         found.append(time_budget)
     return TrainingJob(
-        _estimator(plan, console),
+        trained,
         estimator.TrainSpec(
             train_input,
             plan.max_steps,
