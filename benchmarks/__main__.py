@@ -1,4 +1,4 @@
-"""Measures preprocess against other ways to do the same: `make bench`.
+"""Measures the stages against other ways to do the same: `make bench`.
 
     python -m benchmarks [--flights=FILE.csv.gz] [--runs=5] [--parts=peers,reading]
 
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmarks import make_flights, measure
+from benchmarks import make_flights, measure, training
 from benchmarks.measure import Program
 
 # The only place where the real data's name is given; without it data is made.
@@ -44,8 +44,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--parts",
         default="peers,reading,transform",
-        help="what to measure; also scaling (10 and 30 times the rows) and workers"
-        " (two processes against one)",
+        help="what to measure; also scaling (10 and 30 times the rows), workers (two"
+        " processes against one), training (an Estimator against Keras fit) and job"
+        " (training from records against training from memory)",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(_PARTS)
@@ -172,6 +173,8 @@ _PARTS = {
     "transform": _against_transform,
     "scaling": _scaling,
     "workers": _workers,
+    "training": training.speed,
+    "job": training.job,
 }
 
 
