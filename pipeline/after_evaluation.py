@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 
 from export import exporters
-from pipeline import best, evaluations, files
+from pipeline import best, evaluations
 from pipeline.compat import estimator
 from pipeline.console import Console
 from pipeline.evaluations import Evaluation
@@ -41,8 +41,7 @@ class _KeepBest(estimator.Exporter):
         metrics = _numbers(eval_result)
         if not best.is_better(model.directory, metrics, order):
             return
-        training = files.digest_value(model.training.as_json())
-        best.keep(model.directory, checkpoint_path, metrics, order, training)
+        best.keep(model, checkpoint_path, metrics, order)
         self._console.progress(
             f"train: best so far at step {metrics['global_step']:,}: {order.metric}"
             f" {order.value(metrics):.6g}"
@@ -69,14 +68,19 @@ class _Record(estimator.Exporter):
 def make_exporters(plan: Plan, console: Console) -> list[estimator.Exporter]:
     """Returns the exporters of a training, in the order in which they must run."""
     directory = plan.model.directory
-    write = VersionWriter(plan.model, plan.settings.evaluation.keep_exports, console)
+    keep = plan.settings.evaluation.keep_exports
+    write = VersionWriter(plan.model, keep, console)
 
     def find_best() -> str | None:
         found = best.read(directory)
         return found and found.path
 
+    def write_best(export_dir: str, checkpoint: str) -> None:
+        # It may be of an earlier training, with constants of its own.
+        VersionWriter(best.open_model(directory), keep, console)(export_dir, checkpoint)
+
     kinds = {
-        "best": lambda: exporters.BestExporter(write, find_best),
+        "best": lambda: exporters.BestExporter(write_best, find_best),
         "latest": lambda: exporters.LatestExporter(write),
         "final": lambda: exporters.FinalExporter(write),
     }

@@ -1,8 +1,7 @@
 """The best checkpoint of a model directory, kept aside in `best/`.
 
-best/best.json holds the metrics; best/model.ckpt-STEP.* is the checkpoint, out of reach
-of the limit on kept checkpoints; best/checkpoint names it, so that the directory can be
-given wherever TensorFlow takes a directory of checkpoints.
+It is a model directory of its own, out of reach of the limit on kept checkpoints, with
+the constants that the checkpoint was trained with, and best.json with its metrics.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ import os
 import shutil
 from collections.abc import Mapping
 
-from pipeline import checkpoints, files
+from pipeline import checkpoints, files, model_dir
 from pipeline.metric_order import MetricOrder
+from pipeline.model_dir import TrainedModel
 from pipeline.types import UserError
 
 DIRECTORY = "best"
@@ -31,7 +31,6 @@ class Best:
       value: The metric's value.
       global_step: Step of the checkpoint.
       metrics: All metrics of that evaluation that are finite.
-      training: Digest of the training that it belongs to.
       path: The checkpoint's path prefix.
     """
 
@@ -40,7 +39,6 @@ class Best:
     value: float
     global_step: int
     metrics: Mapping[str, float]
-    training: str
     path: str
 
 
@@ -79,22 +77,21 @@ def is_better(directory: str, metrics: Mapping[str, float], order: MetricOrder) 
 
 
 def keep(
-    directory: str,
+    model: TrainedModel,
     checkpoint: str,
     metrics: Mapping[str, float],
     order: MetricOrder,
-    training: str,
 ) -> None:
     """Makes a checkpoint the best one; a kill leaves the old or the new one.
 
     Args:
-      directory: The model directory.
+      model: The model that is trained.
       checkpoint: Path prefix of the checkpoint.
       metrics: Plain numbers, global_step among them.
       order: What decides.
-      training: Digest of the training.
     """
-    with files.staged_directory(os.path.join(directory, DIRECTORY)) as aside:
+    with files.staged_directory(os.path.join(model.directory, DIRECTORY)) as aside:
+        model_dir.write(dataclasses.replace(model, directory=aside))
         path = os.path.basename(checkpoints.link(checkpoint, aside))
         checkpoints.write_state(aside, [path])
         best = Best(
@@ -103,15 +100,20 @@ def keep(
             order.value(metrics),
             int(metrics["global_step"]),
             {n: v for n, v in metrics.items() if math.isfinite(v)},
-            training,
             path,
         )
         files.write_json(os.path.join(aside, _FILE), dataclasses.asdict(best))
 
 
-def forget_another(directory: str, training: str) -> None:
+def open_model(directory: str) -> TrainedModel:
+    """Returns the best model, as it was trained; its directory is `best/`."""
+    return model_dir.open_model(os.path.join(directory, DIRECTORY))
+
+
+def forget_another(model: TrainedModel) -> None:
     """Removes the best of a training that was another one; needs the lock."""
-    files.sweep_leftovers(os.path.join(directory, DIRECTORY))
-    old = read(directory)
-    if old is not None and old.training != training:
-        shutil.rmtree(os.path.join(directory, DIRECTORY))
+    place = os.path.join(model.directory, DIRECTORY)
+    files.sweep_leftovers(place)
+    training = model_dir.read_training(place)
+    if training is not None and training.as_json() != model.training.as_json():
+        shutil.rmtree(place)

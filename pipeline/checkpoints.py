@@ -45,25 +45,53 @@ def parts(path: str) -> list[str]:
     )
 
 
-def listed(directory: str) -> list[Checkpoint]:
-    """Returns the checkpoints that the state file lists and that exist, oldest first."""
+def _state(directory: str) -> tuple[list[str], str | None]:
+    """Returns the paths in the state file, oldest first, and that of the newest."""
     try:
         with open(os.path.join(directory, STATE_FILE), encoding="utf-8") as f:
             state = f.read()
     except (OSError, UnicodeDecodeError):
-        return []
-    found: dict[str, Checkpoint] = {}
-    by_field: dict[str, list[str]] = {}
-    for field, path in _STATE_PATHS.findall(state):
-        by_field.setdefault(field, []).append(path.replace("\\\\", "\\"))
-    newest = by_field.get("model_checkpoint_path", [])
-    for path in [*by_field.get("all_model_checkpoint_paths", []), *newest]:
-        path = os.path.join(directory, path)
+        return [], None
+    paths: list[str] = []
+    newest = None
+    for field, quoted in _STATE_PATHS.findall(state):
+        path = os.path.join(directory, re.sub(r"\\(.)", r"\1", quoted))
+        if field == "model_checkpoint_path":
+            newest = path
+        elif field == "all_model_checkpoint_paths":
+            paths.append(path)
+    if newest is not None:
+        paths = [path for path in paths if path != newest] + [newest]
+    return paths, newest
+
+
+def listed(directory: str) -> list[Checkpoint]:
+    """Returns the checkpoints that the state file lists and that exist, oldest first.
+
+    The last one is where training goes on.
+    """
+    found = []
+    for path in _state(directory)[0]:
         match = _PREFIX.fullmatch(path)
         if match and os.path.exists(f"{path}.index"):
-            found.pop(path, None)
-            found[path] = Checkpoint(path, int(match.group(2)))
-    return list(found.values())
+            found.append(Checkpoint(path, int(match.group(2))))
+    return found
+
+
+def repair(directory: str) -> Checkpoint | None:
+    """Makes the state file name the newest checkpoint that exists.
+
+    Where somebody removed the newest one to go back, TensorFlow would find none. Needs
+    the lock of the directory.
+
+    Returns:
+      That checkpoint, where the state file named another one.
+    """
+    there = listed(directory)
+    if not there or there[-1].path == _state(directory)[1]:
+        return None
+    write_state(directory, [os.path.relpath(c.path, directory) for c in there])
+    return there[-1]
 
 
 def digest(path: str) -> str:

@@ -135,13 +135,13 @@ def _train(call: Invocation) -> None:
     from pipeline import train
 
     result = train.run(plan, dataset, call.flagfile, call.console)
+    results = result.manifest.results
+    best = results["best"]
     call.console.result(
         f"model:      {call.paths.model}\n"
-        f"            step {result.manifest.results['global_step']:,}"
-        f" ({result.steps:,} now); look at it with"
-        f" tensorboard --logdir={call.paths.model}"
+        f"            step {results['global_step']:,} ({result.steps:,} now); look at"
+        f" it with tensorboard --logdir={call.paths.model}"
     )
-    best = result.manifest.results["best"]
     if best:
         call.console.result(
             f"            best checkpoint: step {best['global_step']:,},"
@@ -150,20 +150,23 @@ def _train(call: Invocation) -> None:
 
 
 def _evaluate(call: Invocation) -> None:
-    model = model_dir.open_model(call.paths.model)
-    dataset = open_dataset(call.paths.dataset)
-    manifests.check_replaceable("evaluation_dir", call.paths.evaluation, "evaluate")
+    paths, serving = call.paths, call.serving
+    if not serving.eval_only_once and serving.checkpoint != "latest":
+        raise UserError("--checkpoint has no effect with --noeval_only_once")
+    # A training that is followed may have yet to begin.
+    model = model_dir.open_model(paths.model) if serving.eval_only_once else None
+    dataset = open_dataset(paths.dataset)
+    manifests.check_replaceable("evaluation_dir", paths.evaluation, "evaluate")
     environment.load_tensorflow(call.console.verbosity)
-    from pipeline import evaluate
+    from pipeline import evaluate, follow
 
-    manifest = evaluate.run(
-        call.paths.evaluation,
-        model,
-        dataset,
-        call.serving.eval_split,
-        call.console,
-        call.serving.checkpoint,
-    )
+    place, split, console = paths.evaluation, serving.eval_split, call.console
+    if model is None:
+        manifest = follow.run(place, paths.model, dataset, serving, console)
+    else:
+        manifest = evaluate.run(
+            place, model, dataset, split, console, serving.checkpoint
+        )
     metrics = manifest.results["metrics"]
     main = ", ".join(f"{n} {metrics[n]:.6f}" for n in _MAIN_METRICS if n in metrics)
     call.console.result(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import math
 from collections.abc import Iterator
 
@@ -83,28 +85,35 @@ def step_of(checkpoint: str) -> int:
         raise
 
 
-def find_checkpoint(model: TrainedModel, which: str) -> tuple[str, int]:
-    """Returns path prefix and global step of the checkpoint that a flag asks for.
+@dataclasses.dataclass(frozen=True)
+class PinnedCheckpoint:
+    """A checkpoint that nobody removes while it is read.
 
-    Args:
-      which: "latest", "best" or a step.
-
-    Raises:
-      UserError: There is none that can be read.
+    Attributes:
+      model: The model it belongs to, as it was trained.
+      path: Its path prefix.
+      step: Its global step.
     """
+
+    model: TrainedModel
+    path: str
+    step: int
+
+
+def _find_checkpoint(model: TrainedModel, which: str) -> str:
     if which == "latest":
-        return latest_checkpoint(model)
+        return latest_checkpoint(model)[0]
     if which == "best":
         found = best.read(model.directory)
         if found is None:
             raise UserError(
                 f"--checkpoint=best: {model.directory} keeps no best checkpoint"
             )
-        return found.path, step_of(found.path)
+        return found.path
     there = checkpoints.listed(model.directory)
     for checkpoint in there:
         if checkpoint.step == int(which):
-            return checkpoint.path, step_of(checkpoint.path)
+            return checkpoint.path
     steps = ", ".join(str(checkpoint.step) for checkpoint in there)
     raise UserError(
         f"--checkpoint={which} is not in {model.directory}; there are {steps or 'none'}"
@@ -112,12 +121,23 @@ def find_checkpoint(model: TrainedModel, which: str) -> tuple[str, int]:
 
 
 @contextlib.contextmanager
-def pinned_checkpoint(model: TrainedModel, which: str) -> Iterator[tuple[str, int]]:
-    """Gives a checkpoint, as `find_checkpoint` does, that nobody removes meanwhile."""
-    with checkpoints.pinned(
-        lambda: find_checkpoint(model, which)[0], model.directory
-    ) as path:
-        yield path, step_of(path)
+def pinned_checkpoint(model: TrainedModel, which: str) -> Iterator[PinnedCheckpoint]:
+    """Gives the checkpoint that a flag asks for.
+
+    Args:
+      model: A model directory, in which training may go on.
+      which: "latest", "best" or a step.
+
+    Raises:
+      UserError: There is none that can be read.
+    """
+    find = functools.partial(_find_checkpoint, model, which)
+    with checkpoints.pinned(find, model.directory) as path:
+        if which == "best":
+            # An earlier training may have had other constants.
+            kept = best.open_model(model.directory)
+            model = dataclasses.replace(kept, directory=model.directory)
+        yield PinnedCheckpoint(model, path, step_of(path))
 
 
 def plain_metrics(metrics: dict) -> dict[str, float | int]:

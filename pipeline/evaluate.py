@@ -52,11 +52,11 @@ def run(
     """
     dataset.check_fits(model.declaration, model.directory)
     shards = dataset.shards(split)
-    with estimators.pinned_checkpoint(model, which) as (checkpoint, step):
+    with estimators.pinned_checkpoint(model, which) as pinned:
         started = time.monotonic()
         inputs = {
-            "checkpoint": checkpoints.digest(checkpoint),
-            "training": model.training.as_json(),
+            "checkpoint": checkpoints.digest(pinned.path),
+            "training": pinned.model.training.as_json(),
             "dataset": dataset.manifest.fingerprint,
         }
         configuration = {"split": split}
@@ -67,9 +67,9 @@ def run(
                 console.progress(f"evaluate: reused, {directory} is up to date")
                 return finished
             console.progress(
-                f"evaluate: step {step:,} on {shards.rows:,} rows of the {split} split"
+                f"evaluate: step {pinned.step:,} on {shards.rows:,} rows of the {split} split"
             )
-            metrics = _metrics(model, dataset, split, checkpoint)
+            metrics = _metrics(pinned.model, dataset, split, pinned.path)
             results = {"rows": shards.rows, "metrics": metrics}
             with files.staged_directory(directory) as aside:
                 files.write_json(os.path.join(aside, METRICS_FILE), metrics)

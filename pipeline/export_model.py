@@ -12,6 +12,7 @@ from pipeline import damage, estimators, files, version_writer
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.estimators import PinnedCheckpoint
 from pipeline.flags.serving import ServingFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
@@ -80,20 +81,19 @@ def run(
     """
     dataset.check_fits(model.declaration, model.directory)
     dataset.shards(settings.eval_split)
-    with estimators.pinned_checkpoint(model, settings.checkpoint) as (path, step):
-        return _export(export_dir, model, dataset, path, step, settings, console)
+    with estimators.pinned_checkpoint(model, settings.checkpoint) as pinned:
+        return _export(export_dir, pinned, dataset, settings, console)
 
 
 def _export(
     export_dir: str,
-    model: TrainedModel,
+    pinned: PinnedCheckpoint,
     dataset: Dataset,
-    checkpoint: str,
-    step: int,
     settings: ServingFlags,
     console: Console,
 ) -> ExportResult:
     started = time.monotonic()
+    model, checkpoint = pinned.model, pinned.path
     inputs = {
         **version_writer.inputs(model, checkpoint),
         "dataset": dataset.manifest.fingerprint,
@@ -106,12 +106,12 @@ def _export(
     # The lock lies inside, for what is above an export directory may be read-only.
     with files.locked(os.path.join(export_dir, "versions")):
         versions.sweep(export_dir)
-        finished = version_writer.find_finished(export_dir, wanted)
-        if finished:
-            result = ExportResult(*finished)
+        newest = version_writer.find_newest(export_dir)
+        if newest and newest[1].fingerprint == wanted:
+            result = ExportResult(*newest)
             console.progress(f"export: reused, {result.directory} is up to date")
         else:
-            console.progress(f"export: step {step:,} of {model.directory}")
+            console.progress(f"export: step {pinned.step:,} of {model.directory}")
             directory = versions.path(export_dir, versions.next_version(export_dir))
             with files.staged_directory(directory) as aside:
                 results = _write_version(
@@ -122,7 +122,7 @@ def _export(
                     version_writer.STAGE,
                     inputs,
                     configuration,
-                    {"global_step": step, **results},
+                    {"global_step": pinned.step, **results},
                     started,
                 )
             result = ExportResult(directory, manifest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from pipeline.compat import tf
 
@@ -76,9 +77,17 @@ class IntermediateCheckpointHook(_v1.train.SessionRunHook):
       directory: The model directory.
       every_steps: Steps between checkpoints, or None.
       every_secs: Seconds between checkpoints; used where every_steps is None.
+      guards: Listeners that may refuse a checkpoint by raising in `before_save`.
     """
 
-    def __init__(self, directory: str, every_steps: int | None, every_secs: int | None):
+    def __init__(
+        self,
+        directory: str,
+        every_steps: int | None,
+        every_secs: int | None,
+        guards: Sequence[_v1.train.CheckpointSaverListener],
+    ):
+        self._guards = guards
         self._path = os.path.join(directory, _PREFIX)
         if every_steps is not None:
             self._timer = _Multiples(every_steps)
@@ -87,6 +96,8 @@ class IntermediateCheckpointHook(_v1.train.SessionRunHook):
 
     def begin(self):
         self._step = _v1.train.get_global_step()
+        for guard in self._guards:
+            guard.begin()
 
     def after_create_session(self, session, coord):
         del coord
@@ -108,4 +119,6 @@ class IntermediateCheckpointHook(_v1.train.SessionRunHook):
         self._timer.update_last_triggered_step(step)
         newest = self._saver.last_checkpoints[-1:]
         if not newest or not newest[0].endswith(f"-{step}"):
+            for guard in self._guards:
+                guard.before_save(run_context.session, step)
             self._saver.save(run_context.session, self._path, global_step=step)

@@ -115,18 +115,30 @@ def _train_and_evaluate(
     return _Ending(step, plain, stopped, paused)
 
 
-def _prepare(plan: Plan, flagfile: str) -> int:
+def _prepare(plan: Plan, flagfile: str, console: Console) -> int:
     """Makes the directory ready; returns the step at which training goes on."""
     model, directory = plan.model, plan.model.directory
     done.remove(directory)
+    before = model_dir.read_training(directory)
     model_dir.write(model)
     files.write_atomically(os.path.join(directory, _FLAGS_FILE), flagfile)
+    earlier = checkpoints.repair(directory)
+    if earlier is not None:
+        console.progress(
+            "train: the newest checkpoint is missing; goes back to the one of step"
+            f" {earlier.step:,}"
+        )
     checkpoints.limit(directory, plan.settings.keep_checkpoints)
     start_step = _current_step(model)
     if start_step == 0:
-        best.forget_another(directory, files.digest_value(model.training.as_json()))
-    if evaluations.drop_after(directory, start_step):
-        saving_hooks.mark_start(os.path.join(directory, "eval"), start_step)
+        best.forget_another(model)
+    valid = start_step
+    if before is not None and model_dir.differences(before, model.training):
+        # Patience counts evaluations of one training; of others only the best lasts.
+        valid = -1
+    if evaluations.drop_after(directory, valid):
+        last = start_step if valid == start_step else start_step - 1
+        saving_hooks.mark_start(os.path.join(directory, "eval"), last)
     return start_step
 
 
@@ -250,7 +262,7 @@ def run(plan: Plan, dataset: Dataset, flagfile: str, console: Console) -> TrainR
             return TrainResult(finished, 0)
         model = training_checks.check_same_structure(plan.model)
         plan = dataclasses.replace(plan, model=model)
-        start_step = _prepare(plan, flagfile)
+        start_step = _prepare(plan, flagfile, console)
         _say_start(plan, start_step, console)
         try:
             ending = _train(plan, dataset, start_step, console)

@@ -9,6 +9,7 @@ from pipeline import after_evaluation, estimators, hooks, saving_hooks, warm_sta
 from pipeline.compat import estimator
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.hooks_nan import NanWeightsListener
 from pipeline.stopping_hooks import EarlyStoppingHook, TimeBudgetHook
 from pipeline.train_plan import Plan
 
@@ -70,22 +71,16 @@ def _estimator(plan: Plan, console: Console) -> estimator.Estimator:
     return warm_start.warm_started(trained, plan.model, plan.warm_start, console)
 
 
-def _hooks(plan: Plan, console: Console) -> list:
-    """Returns the hooks in the order in which they run after a step."""
+def _saving_hooks(plan: Plan) -> list:
     settings, directory = plan.settings, plan.model.directory
-    found = [
-        hooks.ProgressHook(console, settings.batch_size, plan.max_steps),
-        saving_hooks.CheckpointHook(directory, plan.eval_steps),
-    ]
+    found = [saving_hooks.CheckpointHook(directory, plan.eval_steps)]
     every = settings.checkpoint_steps
     if settings.checkpoint_secs or (every and every != plan.eval_steps):
         found.append(
             saving_hooks.IntermediateCheckpointHook(
-                directory, every, settings.checkpoint_secs
+                directory, every, settings.checkpoint_secs, [NanWeightsListener()]
             )
         )
-    if plan.stopping is not None:
-        found.append(EarlyStoppingHook(directory, plan.stopping))
     return found
 
 
@@ -97,15 +92,28 @@ def make_job(
     Args:
       start_step: Steps that earlier training has done.
     """
+    settings, directory = plan.settings, plan.model.directory
+    trained = _estimator(plan, console)
     train_input, eval_input = _input_fns(plan, dataset, start_step)
-    found = _hooks(plan, console)
-    budget = plan.settings.max_train_seconds
-    time_budget = TimeBudgetHook(budget) if budget else None
-    if time_budget is not None:
+    # They run in this order: a checkpoint is evaluated before it is decided whether to
+    # stop, so that training stops at that step.
+    found = [hooks.ProgressHook(console, settings.batch_size, plan.max_steps)]
+    if trained.config.is_chief:
+        found += _saving_hooks(plan)
+    if plan.stopping is not None:
+        found.append(EarlyStoppingHook(directory, plan.stopping))
+    time_budget = None
+    if settings.max_train_seconds is not None:
+        time_budget = TimeBudgetHook(settings.max_train_seconds)
         found.append(time_budget)
     return TrainingJob(
-        _estimator(plan, console),
-        estimator.TrainSpec(train_input, plan.max_steps, hooks=found),
+        trained,
+        estimator.TrainSpec(
+            train_input,
+            plan.max_steps,
+            hooks=found,
+            saving_listeners=[NanWeightsListener()],
+        ),
         # Every row at every checkpoint: the defaults are 100 steps, late.
         estimator.EvalSpec(
             eval_input,

@@ -32,8 +32,8 @@ def sizes(directory: str) -> dict[str, int]:
     }
 
 
-def find_finished(export_dir: str, fingerprint: str) -> tuple[str, Manifest] | None:
-    """Returns the version that servers take, if it is whole and the wanted one."""
+def find_newest(export_dir: str) -> tuple[str, Manifest] | None:
+    """Returns the version that servers take, if it is whole and ours."""
     newest = versions.versions(export_dir)[-1:]
     if not newest:
         return None
@@ -42,7 +42,7 @@ def find_finished(export_dir: str, fingerprint: str) -> tuple[str, Manifest] | N
         manifest = manifests.read(directory)
     except UserError:
         return None
-    if manifest is None or manifest.fingerprint != fingerprint:
+    if manifest is None:
         return None
     there = sizes(directory)
     for path, size in manifest.results["files"].items():
@@ -103,10 +103,10 @@ class VersionWriter:
         """Makes the checkpoint the newest version, unless it is that already."""
         started = time.monotonic()
         source = inputs(self.model, checkpoint)
-        wanted = manifests.fingerprint(STAGE, source, {})
         with files.locked(os.path.join(export_dir, "versions")):
             versions.sweep(export_dir)
-            if find_finished(export_dir, wanted) is None:
+            newest = find_newest(export_dir)
+            if not newest or newest[1].inputs["checkpoint"] != source["checkpoint"]:
                 self._write(export_dir, checkpoint, source, started)
             versions.prune(export_dir, self.keep)
 

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from typing import Any
 
-from pipeline import best, checkpoints, model_dir
+from pipeline import checkpoints, model_dir
 from pipeline.flags.warm_start import WarmStartFlags
 from pipeline.model_dir import TrainedModel
 from pipeline.types import Constants, Declaration, UserError
@@ -63,15 +63,19 @@ class WarmStart:
         """
         if self.model is None or self.variables is not None:
             return
-        old, new = self.model.declaration.label, declaration.label
-        if old is not None and old.classes != new.classes:
-            there = "none" if old.classes is None else ", ".join(old.classes)
-            here = "none" if new.classes is None else ", ".join(new.classes)
+        there, here = _classes(self.model.declaration), _classes(declaration)
+        if there != here:
             raise UserError(
-                f"--warm_start_from: {self.model.directory} has the classes {there},"
-                f" here are {here}; name the variables to take over by"
-                " --warm_start_vars"
+                f"--warm_start_from: {self.model.directory} predicts {there}, here it"
+                f" is {here}; name the variables to take over by --warm_start_vars"
             )
+
+
+def _classes(declaration: Declaration) -> str:
+    return "; ".join(
+        "a number" if label.classes is None else ", ".join(label.classes)
+        for label in declaration.labels
+    )
 
 
 def _find_checkpoint(source: str) -> str:
@@ -89,8 +93,6 @@ def _find_checkpoint(source: str) -> str:
 
 def _model_of(checkpoint: str) -> TrainedModel | None:
     directory = os.path.dirname(checkpoint)
-    if os.path.basename(directory) == best.DIRECTORY:
-        directory = os.path.dirname(directory)
     if model_dir.read_training(directory) is None:
         return None
     return model_dir.open_model(directory)
