@@ -20,6 +20,7 @@ from pipeline.console import Console
 from pipeline.flags import (
     checks,
     data,
+    evaluation,
     general,
     output,
     paths,
@@ -27,6 +28,7 @@ from pipeline.flags import (
     serving,
     showing,
     training,
+    warm_start,
 )
 from pipeline.types import ExitCode, UserError
 
@@ -39,6 +41,8 @@ _TOPICS = {
     "showing": showing,
     "output": output,
     "training": training,
+    "evaluation": evaluation,
+    "warm_start": warm_start,
     "serving": serving,
     "general": general,
 }

@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from export import versions
 from model_fns import registry
-from pipeline import environment, files, model_dir, predict, show, training_checks
+from pipeline import (
+    environment,
+    files,
+    model_dir,
+    predict,
+    show,
+    train_plan,
+    training_checks,
+    warm_start_plan,
+)
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import open_dataset
@@ -19,8 +28,6 @@ from pipeline.flags.serving import ServingFlags
 from pipeline.flags.showing import ShowFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.manifest import Manifest
-from pipeline.model_dir import TrainedModel
-from pipeline.preprocess import constants_files
 from pipeline.preprocess import stage as preprocess_stage
 from pipeline.preprocess.sources import registry as sources_registry
 from pipeline.types import ExitCode, UserError
@@ -63,9 +70,10 @@ class Invocation:
 _MAIN_METRICS = ("accuracy", "auc", "average_loss", "loss")
 
 
-def _check_model(training: TrainingFlags) -> None:
+def _check_model(training: TrainingFlags, directory: str) -> None:
     registry.find(training.model)
     model_dir.parse_hparams(training.model, training.hparams)
+    train_plan.check_flags(training, directory)
 
 
 def _check_dataset_dir(dataset: str, inputs: Sequence[str]) -> None:
@@ -116,44 +124,54 @@ def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
 
 def _train(call: Invocation) -> None:
     dataset = open_dataset(call.paths.dataset)
-    registry.check_task(
-        registry.find(call.training.model), dataset.declaration, dataset.directory
-    )
-    planned = TrainedModel(
-        call.paths.model,
-        model_dir.asked_training(call.training, dataset.manifest.fingerprint),
-        dataset.declaration,
-        constants_files.read_constants(dataset.directory),
-    )
+    plan = train_plan.plan(call.paths.model, call.training, dataset)
     # The stage checks again, under its lock; here the answer comes at once.
     if not training_checks.must_restart(
-        planned.training, call.training, planned.directory, planned
+        plan.model.training, call.training, call.paths.model, plan.model
     ):
-        training_checks.check_same_structure(planned)
+        training_checks.check_same_structure(plan.model)
     environment.load_tensorflow(call.console.verbosity)
     from pipeline import train
 
-    result = train.run(
-        call.paths.model, call.training, dataset, call.flagfile, call.console
-    )
+    result = train.run(plan, dataset, call.flagfile, call.console)
     call.console.result(
         f"model:      {call.paths.model}\n"
         f"            step {result.manifest.results['global_step']:,}"
         f" ({result.steps:,} now); look at it with"
         f" tensorboard --logdir={call.paths.model}"
     )
+    best = result.manifest.results["best"]
+    if best:
+        call.console.result(
+            f"            best checkpoint: step {best['global_step']:,},"
+            f" {best['metric']} {best['value']:.6f} on the eval split"
+        )
 
 
 def _evaluate(call: Invocation) -> None:
-    model = model_dir.open_model(call.paths.model)
-    dataset = open_dataset(call.paths.dataset)
-    manifests.check_replaceable("evaluation_dir", call.paths.evaluation, "evaluate")
+    paths, serving = call.paths, call.serving
+    if serving.eval_only_once:
+        model_dir.open_model(paths.model)
+    elif serving.checkpoint != "latest":
+        raise UserError("--checkpoint has no effect with --noeval_only_once")
+    dataset = open_dataset(paths.dataset)
+    manifests.check_replaceable("evaluation_dir", paths.evaluation, "evaluate")
     environment.load_tensorflow(call.console.verbosity)
-    from pipeline import evaluate
+    from pipeline import evaluate, follow
 
-    manifest = evaluate.run(
-        call.paths.evaluation, model, dataset, call.serving.eval_split, call.console
-    )
+    if serving.eval_only_once:
+        manifest = evaluate.run(
+            paths.evaluation,
+            model_dir.open_model(paths.model),
+            dataset,
+            serving.eval_split,
+            call.console,
+            serving.checkpoint,
+        )
+    else:
+        manifest = follow.run(
+            paths.evaluation, paths.model, dataset, serving, call.console
+        )
     metrics = manifest.results["metrics"]
     main = ", ".join(f"{n} {metrics[n]:.6f}" for n in _MAIN_METRICS if n in metrics)
     call.console.result(
@@ -187,7 +205,7 @@ def run_preprocess(call: Invocation) -> None:
 
 
 def run_train(call: Invocation) -> None:
-    _check_model(call.training)
+    _check_model(call.training, call.paths.model)
     _train(call)
 
 
@@ -201,7 +219,7 @@ def run_export(call: Invocation) -> None:
 
 def run_all(call: Invocation) -> None:
     """preprocess, train, evaluate, export, verify; each only where needed."""
-    _check_model(call.training)
+    _check_model(call.training, call.paths.model)
     plan = preprocess_stage.plan(call.data, call.schema)
     registry.check_task(
         registry.find(call.training.model),
@@ -213,7 +231,10 @@ def run_all(call: Invocation) -> None:
     # Known before the data is read, so said before: hours may lie between.
     old = model_dir.read_training(call.paths.model)
     if old is not None:
-        asked = model_dir.asked_training(call.training, old.dataset)
+        begin = warm_start_plan.plan(call.training.warm_start, call.paths.model)
+        asked = model_dir.asked_training(
+            call.training, old.dataset, begin and begin.as_json()
+        )
         training_checks.must_restart(asked, call.training, call.paths.model)
     _preprocess(call, plan)
     _train(call)
@@ -325,10 +346,12 @@ class Command:
     takes_arguments: bool = False
 
 
+_TRAIN = ("training", "evaluation", "warm_start")
+
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
         "the whole job: preprocess, train, evaluate, export, verify",
-        ("paths", "data", "schema", "training", "serving", "general"),
+        ("paths", "data", "schema", *_TRAIN, "serving", "general"),
         run_all,
         "run --input=data.csv --label=income --work_dir=work/census",
     ),
@@ -346,7 +369,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "train": Command(
         "a dataset to a trained model",
-        ("paths", "training", "general"),
+        ("paths", *_TRAIN, "general"),
         run_train,
         "train --work_dir=work/census --model=wide_deep --epochs=10",
     ),

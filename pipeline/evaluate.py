@@ -6,7 +6,7 @@ import os
 import time
 
 from input_fns import records
-from pipeline import damage, estimators, files
+from pipeline import checkpoints, damage, estimators, files
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
@@ -32,8 +32,11 @@ def run(
     dataset: Dataset,
     split: str,
     console: Console,
+    which: str = "latest",
 ) -> Manifest:
-    """Evaluates the newest checkpoint on every row of a split, once.
+    """Evaluates a checkpoint on every row of a split, once.
+
+    Training may go on meanwhile: the checkpoint stays until it is evaluated.
 
     Args:
       directory: Gets metrics.json and a manifest.
@@ -41,40 +44,51 @@ def run(
       dataset: Where the rows are; may be another one than the model was trained on.
       split: Name of the split.
       console: Where to print.
+      which: The checkpoint: "latest", "best" or a step.
 
     Raises:
       UserError: The model does not fit the dataset, a file is damaged (BAD_DATA), or
         `directory` is in use (LOCKED).
     """
-    started = time.monotonic()
     dataset.check_fits(model.declaration, model.directory)
     shards = dataset.shards(split)
-    checkpoint, _ = estimators.latest_checkpoint(model)
-    inputs = {
-        "checkpoint": estimators.digest_checkpoint(checkpoint),
-        "training": model.training.as_json(),
-        "dataset": dataset.manifest.fingerprint,
-    }
-    configuration = {"split": split}
-    wanted = manifests.fingerprint(_STAGE, inputs, configuration)
-    with files.locked(directory):
-        finished = _find_finished(directory, wanted)
-        if finished:
-            console.progress(f"evaluate: reused, {directory} is up to date")
-            return finished
-        console.progress(f"evaluate: {shards.rows:,} rows of the {split} split")
-        with damage.explained(dataset, checkpoint):
-            found = estimators.make_estimator(model).evaluate(
-                records.eval_input_fn(
-                    estimators.to_records(shards), model.declaration, _BATCH_SIZE
-                ),
-                checkpoint_path=checkpoint,
-                name=split,
+    with estimators.pinned_checkpoint(model, which) as pinned:
+        started = time.monotonic()
+        inputs = {
+            "checkpoint": checkpoints.digest(pinned.path),
+            "training": pinned.model.training.as_json(),
+            "dataset": dataset.manifest.fingerprint,
+        }
+        configuration = {"split": split}
+        wanted = manifests.fingerprint(_STAGE, inputs, configuration)
+        with files.locked(directory):
+            finished = _find_finished(directory, wanted)
+            if finished:
+                console.progress(f"evaluate: reused, {directory} is up to date")
+                return finished
+            console.progress(
+                f"evaluate: step {pinned.step:,} on {shards.rows:,} rows of the {split} split"
             )
-        metrics = estimators.plain_metrics(found)
-        results = {"rows": shards.rows, "metrics": metrics}
-        with files.staged_directory(directory) as aside:
-            files.write_json(os.path.join(aside, METRICS_FILE), metrics)
-            return manifests.write(
-                aside, _STAGE, inputs, configuration, results, started
-            )
+            metrics = _metrics(pinned.model, dataset, split, pinned.path)
+            results = {"rows": shards.rows, "metrics": metrics}
+            with files.staged_directory(directory) as aside:
+                files.write_json(os.path.join(aside, METRICS_FILE), metrics)
+                return manifests.write(
+                    aside, _STAGE, inputs, configuration, results, started
+                )
+
+
+def _metrics(
+    model: TrainedModel, dataset: Dataset, split: str, checkpoint: str
+) -> dict[str, float | int]:
+    with damage.explained(dataset, checkpoint):
+        found = estimators.make_estimator(model).evaluate(
+            records.eval_input_fn(
+                estimators.to_records(dataset.shards(split)),
+                model.declaration,
+                _BATCH_SIZE,
+            ),
+            checkpoint_path=checkpoint,
+            name=split,
+        )
+    return estimators.plain_metrics(found)

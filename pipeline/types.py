@@ -47,6 +47,8 @@ class ExitCode(enum.IntEnum):
     """The check command found something over its limit."""
     WORKER_FAILED = 7
     """A worker process died or made no progress; running again may help."""
+    TIMED_OUT = 8
+    """Something that was waited for did not come in time."""
     INTERRUPTED = 130
 
 

@@ -97,8 +97,14 @@ FLAGS = {
     " input_format delimiter columns run_date skip_bad_records record_form"
     " beam_stall_seconds direct_num_workers",
     "training": "model hparams batch_size epochs max_steps seed shuffle_rows"
-    " checkpoint_steps keep_checkpoints summary_steps on_change",
-    "serving": "eval_split verify_rows keep_versions version",
+    " checkpoint_steps checkpoint_secs keep_checkpoints keep_checkpoint_every_hours"
+    " max_train_seconds summary_steps on_change",
+    "evaluation": "eval_steps best_metric best_mode exporters keep_exports"
+    " early_stopping_metric early_stopping_mode early_stopping_patience"
+    " early_stopping_patience_steps early_stopping_min_delta",
+    "warm_start": "warm_start_from warm_start_vars warm_start_map",
+    "serving": "eval_split verify_rows keep_versions version checkpoint"
+    " eval_only_once eval_timeout_secs",
     "schema": "schema",
     "checks": "against drift_threshold row_factor",
     "showing": "format rows split",
@@ -187,6 +193,20 @@ MISTAKES = {
     ),
     "stray word behind --": ("train -- --epochs=3", "'--epochs=3' is not a flag"),
     "pattern opened by the shell": ("preprocess --input data.csv b.csv", "'b.csv' is"),
+    "two cadences": (
+        "train --checkpoint_steps=1 --checkpoint_secs=1",
+        "give either --checkpoint_steps or --checkpoint_secs",
+    ),
+    "exporter": ("train --exporters=best,last", "takes best, latest, final or none"),
+    "checkpoint": ("export --checkpoint=old", "must be latest, best or a step"),
+    "warm start names": ("train --warm_start_map=a", "must be of the form OLD=NEW"),
+    "warm start pattern": ("train --warm_start_vars=(", "must be a regular expression"),
+    "warm start alone": ("train --warm_start_vars=x", "need --warm_start_from"),
+    "direction": ("train --best_metric=gain", "--best_mode=min or --best_mode=max is"),
+    "direction of stopping": (
+        "train --early_stopping_metric=gain",
+        "--early_stopping_mode=min or --early_stopping_mode=max is needed",
+    ),
     "unknown model": ("train --model=wide", "--model=wide is unknown"),
     "no model": ("train --model=", "--model= is unknown; there are: wide_deep"),
     "hparams": ("train --hparams=depth=3", "--hparams: 'depth' is unknown"),

@@ -1,0 +1,124 @@
+"""From a plan to what train_and_evaluate takes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from input_fns import records
+from pipeline import after_evaluation, estimators, hooks, saving_hooks, warm_start
+from pipeline.compat import estimator
+from pipeline.console import Console
+from pipeline.dataset import Dataset
+from pipeline.hooks_nan import NanWeightsListener
+from pipeline.stopping_hooks import EarlyStoppingHook, TimeBudgetHook
+from pipeline.train_plan import Plan
+
+_EVAL_BATCH_SIZE = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingJob:
+    """A training that is ready to run.
+
+    Attributes:
+      trained: The Estimator.
+      train: Its TrainSpec.
+      evaluation: Its EvalSpec.
+      time_budget: The hook that pauses training, if there is one.
+    """
+
+    trained: estimator.Estimator
+    train: estimator.TrainSpec
+    evaluation: estimator.EvalSpec
+    time_budget: TimeBudgetHook | None
+
+
+def _input_fns(
+    plan: Plan, dataset: Dataset, start_step: int
+) -> tuple[records.InputFn, records.InputFn]:
+    """Returns the input_fns of the train and of the eval split."""
+    settings = plan.settings
+    train_input = records.train_input_fn(
+        estimators.to_records(dataset.shards("train")),
+        plan.model.declaration,
+        records.TrainInput(
+            settings.batch_size, settings.shuffle_rows, settings.seed, start_step
+        ),
+    )
+    eval_input = records.eval_input_fn(
+        estimators.to_records(dataset.shards("eval")),
+        plan.model.declaration,
+        _EVAL_BATCH_SIZE,
+    )
+    return train_input, eval_input
+
+
+def _estimator(plan: Plan, console: Console) -> estimator.Estimator:
+    settings = plan.settings
+    further = {}
+    if settings.keep_checkpoint_every_hours is not None:
+        further["keep_checkpoint_every_n_hours"] = settings.keep_checkpoint_every_hours
+    trained = estimators.make_estimator(
+        plan.model,
+        save_checkpoints_steps=plan.eval_steps,
+        keep_checkpoint_max=settings.keep_checkpoints,
+        save_summary_steps=settings.summary_steps,
+        log_step_count_steps=settings.summary_steps,
+        **further,
+    )
+    if plan.warm_start is None:
+        return trained
+    return warm_start.warm_started(trained, plan.model, plan.warm_start, console)
+
+
+def _hooks(plan: Plan, console: Console) -> list:
+    """Returns the hooks in the order in which they run after a step."""
+    settings, directory = plan.settings, plan.model.directory
+    found = [
+        hooks.ProgressHook(console, settings.batch_size, plan.max_steps),
+        saving_hooks.CheckpointHook(directory, plan.eval_steps),
+    ]
+    every = settings.checkpoint_steps
+    if settings.checkpoint_secs or (every and every != plan.eval_steps):
+        found.append(
+            saving_hooks.IntermediateCheckpointHook(
+                directory, every, settings.checkpoint_secs, [NanWeightsListener()]
+            )
+        )
+    if plan.stopping is not None:
+        found.append(EarlyStoppingHook(directory, plan.stopping))
+    return found
+
+
+def make_job(
+    plan: Plan, dataset: Dataset, start_step: int, console: Console
+) -> TrainingJob:
+    """Builds the Estimator, its inputs, hooks and exporters.
+
+    Args:
+      start_step: Steps that earlier training has done.
+    """
+    train_input, eval_input = _input_fns(plan, dataset, start_step)
+    found = _hooks(plan, console)
+    budget = plan.settings.max_train_seconds
+    time_budget = TimeBudgetHook(budget) if budget else None
+    if time_budget is not None:
+        found.append(time_budget)
+    return TrainingJob(
+        _estimator(plan, console),
+        estimator.TrainSpec(
+            train_input,
+            plan.max_steps,
+            hooks=found,
+            saving_listeners=[NanWeightsListener()],
+        ),
+        # Every row at every checkpoint: the defaults are 100 steps, late.
+        estimator.EvalSpec(
+            eval_input,
+            steps=None,
+            start_delay_secs=0,
+            throttle_secs=0,
+            exporters=after_evaluation.make_exporters(plan, console),
+        ),
+        time_budget,
+    )
