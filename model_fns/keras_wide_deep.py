@@ -41,6 +41,7 @@ class WideDeepModel(tf_keras.Model):
             outputs,
             kernel_initializer=tf_keras.initializers.GlorotUniform(seed),
             use_bias=False,
+            dtype="float32",
             name="logits",
         )
 

@@ -18,18 +18,23 @@ class _F1(_keras.Metric):
 
     def __init__(self, threshold: float):
         super().__init__(name="f1")
-        self._precision = _keras.Precision(threshold)
-        self._recall = _keras.Recall(threshold)
+        self._threshold = threshold
+        self._sums = self.add_weight("sums", [3], initializer="zeros")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        return tf.group(
-            self._precision.update_state(y_true, y_pred, sample_weight),
-            self._recall.update_state(y_true, y_pred, sample_weight),
+        wanted = tf.cast(y_true, tf.float32)
+        found = tf.cast(y_pred > self._threshold, tf.float32)
+        weights = tf.ones([1, 1])
+        if sample_weight is not None:
+            weights = tf.reshape(tf.cast(sample_weight, tf.float32), [-1, 1])
+        parts = (wanted * found, found, wanted)
+        return self._sums.assign_add(
+            tf.stack([tf.reduce_sum(weights * part) for part in parts])
         )
 
     def result(self):
-        precision, recall = self._precision.result(), self._recall.result()
-        return tf.math.divide_no_nan(2 * precision * recall, precision + recall)
+        hits, found, wanted = tf.unstack(self._sums.read_value())
+        return tf.math.divide_no_nan(2 * hits, found + wanted)
 
 
 def _make(metric: Metric, task: Task) -> _keras.Metric:

@@ -26,8 +26,20 @@ class EstimatorOptions:
     mixed_precision: bool = False
     xla: bool = False
 
+    def as_json(self) -> dict[str, object]:
+        """Returns what is not as by default."""
+        values = {
+            "metrics": [str(metric) for metric in self.metrics],
+            "mixed_precision": self.mixed_precision,
+            "xla": self.xla,
+        }
+        return {name: value for name, value in values.items() if value}
+
     def prepare(self) -> None:
         """Sets what TensorFlow reads when it is imported."""
         if self.xla and _XLA_ON_CPU not in os.environ.get(_XLA_FLAGS, ""):
             given = os.environ.get(_XLA_FLAGS, "")
             os.environ[_XLA_FLAGS] = f"{given} {_XLA_ON_CPU}".strip()
+
+
+DEFAULT_OPTIONS = EstimatorOptions()
