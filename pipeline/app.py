@@ -19,9 +19,11 @@ from pipeline.commands import COMMANDS, Command, Invocation
 from pipeline.console import Console
 from pipeline.flags import (
     checks,
+    compute,
     data,
     evaluation,
     general,
+    metrics,
     output,
     paths,
     schema,
@@ -44,6 +46,8 @@ _TOPICS = {
     "evaluation": evaluation,
     "warm_start": warm_start,
     "serving": serving,
+    "metrics": metrics,
+    "compute": compute,
     "general": general,
 }
 _FLAG = re.compile(r"--?(?:no)?([A-Za-z_]\w*)")
@@ -221,6 +225,7 @@ def _run(arguments: Sequence[str]) -> None:
             schema=schema.read(values),
             checks=checks.read(values),
             showing=showing.read(values),
+            options=compute.read(values),
             output=output.read(values),
             flagfile=_as_flagfile(name, values, topic_of),
             console=Console(values.verbosity),

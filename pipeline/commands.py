@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from export import versions
-from model_fns import registry
+from model_fns import metric_names, registry
 from pipeline import (
     environment,
     files,
@@ -22,6 +22,7 @@ from pipeline import (
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import open_dataset
+from pipeline.estimator_options import EstimatorOptions
 from pipeline.flags.checks import CheckFlags
 from pipeline.flags.data import DataFlags
 from pipeline.flags.paths import Paths
@@ -50,6 +51,7 @@ class Invocation:
       schema: Path of a schema.
       checks: Flags about checks of a dataset.
       showing: Flags about show.
+      options: Further metrics, and how numbers are computed.
       output: File to write.
       flagfile: Text of a flagfile that repeats the command.
       console: Where to print.
@@ -63,6 +65,7 @@ class Invocation:
     schema: str | None
     checks: CheckFlags
     showing: ShowFlags
+    options: EstimatorOptions
     output: str | None
     flagfile: str
     console: Console
@@ -125,12 +128,13 @@ def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
 
 def _train(call: Invocation) -> None:
     dataset = open_dataset(call.paths.dataset)
-    plan = train_plan.plan(call.paths.model, call.training, dataset)
+    plan = train_plan.plan(call.paths.model, call.training, dataset, call.options)
     # The stage checks again, under its lock; here the answer comes at once.
     if not training_checks.must_restart(
         plan.model.training, call.training, call.paths.model, plan.model
     ):
         training_checks.check_same_structure(plan.model)
+    call.options.prepare()
     environment.load_tensorflow(call.console.verbosity)
     from pipeline import train
 
@@ -156,19 +160,25 @@ def _evaluate(call: Invocation) -> None:
     # A training that is followed may have yet to begin.
     model = model_dir.open_model(paths.model) if serving.eval_only_once else None
     dataset = open_dataset(paths.dataset)
+    metric_names.check(call.options.metrics, dataset.declaration)
     manifests.check_replaceable("evaluation_dir", paths.evaluation, "evaluate")
+    call.options.prepare()
     environment.load_tensorflow(call.console.verbosity)
     from pipeline import evaluate, follow
 
     place, split, console = paths.evaluation, serving.eval_split, call.console
     if model is None:
-        manifest = follow.run(place, paths.model, dataset, serving, console)
+        manifest = follow.run(
+            place, paths.model, dataset, serving, console, call.options
+        )
     else:
         manifest = evaluate.run(
-            place, model, dataset, split, console, serving.checkpoint
+            place, model, dataset, split, console, serving.checkpoint, call.options
         )
     metrics = manifest.results["metrics"]
-    main = ", ".join(f"{n} {metrics[n]:.6f}" for n in _MAIN_METRICS if n in metrics)
+    asked = [n for n in metrics if n.split("/")[0] in map(str, call.options.metrics)]
+    shown = [n for n in dict.fromkeys([*_MAIN_METRICS, *asked]) if n in metrics]
+    main = ", ".join(f"{n} {metrics[n]:.6f}" for n in shown)
     call.console.result(
         f"evaluation: {call.paths.evaluation}\n"
         f"            {manifest.configuration['split']} split,"
@@ -346,7 +356,7 @@ class Command:
     takes_arguments: bool = False
 
 
-_TRAIN = ("training", "evaluation", "warm_start")
+_TRAIN = ("training", "evaluation", "warm_start", "metrics", "compute")
 
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
@@ -375,7 +385,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "evaluate": Command(
         "metrics of a trained model on a split",
-        ("paths", "training", "serving", "general"),
+        ("paths", "training", "serving", "metrics", "compute", "general"),
         run_evaluate,
         "evaluate --work_dir=work/census --eval_split=test",
     ),

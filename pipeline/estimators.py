@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 from input_fns import records
 from model_fns import registry
-from pipeline import best, checkpoints, damage
+from pipeline import best, checkpoints, computing, damage
 from pipeline.compat import estimator, tf
 from pipeline.dataset import Shards
+from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
 from pipeline.model_dir import TrainedModel
 from pipeline.types import ExitCode, UserError
 
@@ -29,10 +30,15 @@ def _check_strategy(strategy: tf.distribute.Strategy | None) -> None:
         )
 
 
-def make_estimator(model: TrainedModel, **run_config) -> estimator.Estimator:
+def make_estimator(
+    model: TrainedModel,
+    options: EstimatorOptions = DEFAULT_OPTIONS,
+    **run_config,
+) -> estimator.Estimator:
     """Returns the Estimator of a model directory.
 
     Args:
+      options: Further metrics, and how numbers are computed.
       run_config: Further settings of `RunConfig`, e.g. save_checkpoints_steps.
 
     Raises:
@@ -43,10 +49,12 @@ def make_estimator(model: TrainedModel, **run_config) -> estimator.Estimator:
     config = estimator.RunConfig(
         model_dir=model.directory,
         tf_random_seed=model.training.seed,
+        session_config=computing.session_config(options),
         **run_config,
     )
     build = registry.find(model.training.model).builder()
-    return build(model.declaration, model.constants, model.settings(), config)
+    trained = build(model.declaration, model.constants, model.settings(), config)
+    return computing.apply(trained, options, model.declaration)
 
 
 def to_records(shards: Shards) -> records.Records:

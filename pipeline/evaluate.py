@@ -10,6 +10,7 @@ from pipeline import checkpoints, damage, estimators, files
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
 
@@ -33,6 +34,7 @@ def run(
     split: str,
     console: Console,
     which: str = "latest",
+    options: EstimatorOptions = DEFAULT_OPTIONS,
 ) -> Manifest:
     """Evaluates a checkpoint on every row of a split, once.
 
@@ -45,6 +47,7 @@ def run(
       split: Name of the split.
       console: Where to print.
       which: The checkpoint: "latest", "best" or a step.
+      options: Further metrics, and how numbers are computed.
 
     Raises:
       UserError: The model does not fit the dataset, a file is damaged (BAD_DATA), or
@@ -59,7 +62,7 @@ def run(
             "training": pinned.model.training.as_json(),
             "dataset": dataset.manifest.fingerprint,
         }
-        configuration = {"split": split}
+        configuration = {"split": split, **options.as_json()}
         wanted = manifests.fingerprint(_STAGE, inputs, configuration)
         with files.locked(directory):
             finished = _find_finished(directory, wanted)
@@ -69,7 +72,7 @@ def run(
             console.progress(
                 f"evaluate: step {pinned.step:,} on {shards.rows:,} rows of the {split} split"
             )
-            metrics = _metrics(pinned.model, dataset, split, pinned.path)
+            metrics = _metrics(pinned.model, dataset, split, pinned.path, options)
             results = {"rows": shards.rows, "metrics": metrics}
             with files.staged_directory(directory) as aside:
                 files.write_json(os.path.join(aside, METRICS_FILE), metrics)
@@ -79,10 +82,14 @@ def run(
 
 
 def _metrics(
-    model: TrainedModel, dataset: Dataset, split: str, checkpoint: str
+    model: TrainedModel,
+    dataset: Dataset,
+    split: str,
+    checkpoint: str,
+    options: EstimatorOptions,
 ) -> dict[str, float | int]:
     with damage.explained(dataset, checkpoint):
-        found = estimators.make_estimator(model).evaluate(
+        found = estimators.make_estimator(model, options).evaluate(
             records.eval_input_fn(
                 estimators.to_records(dataset.shards(split)),
                 model.declaration,

@@ -7,6 +7,7 @@ import time
 from pipeline import checkpoints, done, evaluate, model_dir
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
 from pipeline.flags.serving import ServingFlags
 from pipeline.manifest import Manifest
 from pipeline.types import ExitCode, UserError
@@ -21,6 +22,7 @@ def _evaluate(
     split: str,
     step: int,
     console: Console,
+    options: EstimatorOptions,
 ) -> Manifest | None:
     """Returns the evaluation; None where training has removed the checkpoint."""
     try:
@@ -31,6 +33,7 @@ def _evaluate(
             split,
             console,
             str(step),
+            options,
         )
     except UserError:
         if any(c.step == step for c in checkpoints.listed(model_directory)):
@@ -44,6 +47,7 @@ def run(
     dataset: Dataset,
     settings: ServingFlags,
     console: Console,
+    options: EstimatorOptions = DEFAULT_OPTIONS,
 ) -> Manifest:
     """Evaluates every new checkpoint until the training has ended.
 
@@ -80,6 +84,7 @@ def run(
                 settings.eval_split,
                 checkpoint.step,
                 console,
+                options,
             )
             if found is not None:
                 last = found

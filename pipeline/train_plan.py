@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from model_fns import registry
+from model_fns import metric_names, registry
 from pipeline import early_stopping, metric_order, model_dir, warm_start_plan
 from pipeline.dataset import Dataset
 from pipeline.early_stopping import Rule
+from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
 from pipeline.flags.training import TrainingFlags
 from pipeline.metric_order import MetricOrder
 from pipeline.model_dir import TrainedModel
@@ -28,6 +29,7 @@ class Plan:
       best: What makes a checkpoint the best.
       stopping: When to stop early; None means never.
       warm_start: What to begin with; None means fresh weights.
+      options: Further metrics, and how numbers are computed.
     """
 
     model: TrainedModel
@@ -37,6 +39,7 @@ class Plan:
     best: MetricOrder
     stopping: Rule | None
     warm_start: WarmStart | None
+    options: EstimatorOptions = DEFAULT_OPTIONS
 
     def configuration(self) -> dict:
         """Returns what decides, with the data, whether a training is complete."""
@@ -61,7 +64,12 @@ def check_flags(settings: TrainingFlags, directory: str) -> None:
     warm_start_plan.plan(settings.warm_start, directory)
 
 
-def plan(directory: str, settings: TrainingFlags, dataset: Dataset) -> Plan:
+def plan(
+    directory: str,
+    settings: TrainingFlags,
+    dataset: Dataset,
+    options: EstimatorOptions = DEFAULT_OPTIONS,
+) -> Plan:
     """Plans the training of a model directory on a dataset.
 
     Raises:
@@ -71,6 +79,7 @@ def plan(directory: str, settings: TrainingFlags, dataset: Dataset) -> Plan:
     registry.check_task(
         registry.find(settings.model), dataset.declaration, dataset.directory
     )
+    metric_names.check(options.metrics, dataset.declaration)
     rows = dataset.shards("train").rows
     dataset.shards("eval")
     warm_start = warm_start_plan.plan(settings.warm_start, directory)
@@ -96,4 +105,5 @@ def plan(directory: str, settings: TrainingFlags, dataset: Dataset) -> Plan:
         metric_order.order(evaluation.best_metric, evaluation.best_mode, "best_mode"),
         early_stopping.rule(evaluation),
         warm_start,
+        options,
     )

@@ -60,6 +60,7 @@ def _estimator(plan: Plan, console: Console) -> estimator.Estimator:
         further["keep_checkpoint_every_n_hours"] = settings.keep_checkpoint_every_hours
     trained = estimators.make_estimator(
         plan.model,
+        plan.options,
         save_checkpoints_steps=plan.eval_steps,
         keep_checkpoint_max=settings.keep_checkpoints,
         save_summary_steps=settings.summary_steps,
