@@ -95,7 +95,7 @@ def test_the_page_lists_the_model(name):
 
 
 def test_the_page_lists_no_other_model():
-    names = re.findall(r"^\| `(\w+)` \|.*\|.*\|.*\|.*\|$", PAGE, re.M)
+    names = re.findall(r"^\| `(\w+)` \|", PAGE.partition("\n## ")[0], re.M)
     assert names == list(registry.MODELS)
 
 
