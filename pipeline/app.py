@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from absl import flags
 
 from pipeline import environment
-from pipeline.commands import COMMANDS, Command, Invocation
+from pipeline.commands import COMMANDS, Command
 from pipeline.console import Console
 from pipeline.flags import (
     checks,
@@ -34,6 +34,7 @@ from pipeline.flags import (
     warm_start,
     writing,
 )
+from pipeline.invocation import Invocation
 from pipeline.types import ExitCode, UserError
 
 _PROGRAM = "python -m pipeline"
