@@ -48,7 +48,12 @@ def _prepare(*arguments) -> subprocess.CompletedProcess:
 def test_the_table(tmp_path, name):
     source = _write(
         tmp_path / "raw.csv.gz",
-        [_line(1, 2, "15.0"), _line(11, 30, "16.0"), _line(12, 1, ""), _line(2, 3, "-9")],
+        [
+            _line(1, 2, "15.0"),
+            _line(11, 30, "16.0"),
+            _line(12, 1, ""),
+            _line(2, 3, "-9"),
+        ],
     )
     done = _prepare(source, tmp_path / name)
     assert done.returncode == 0, done.stderr

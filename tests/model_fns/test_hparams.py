@@ -81,7 +81,10 @@ FORM = "not of the form name=value,name=[value,value]"
         ("hidden_units=64]", FORM),
         ("hidden_units=[[64]]", FORM),
         ("[" * 100_000, FORM),
-        ("depth=3", "'depth' is unknown to this model; it has optimizer, learning_rate,"),
+        (
+            "depth=3",
+            "'depth' is unknown to this model; it has optimizer, learning_rate,",
+        ),
         ("DECIDES_VARIABLES=[a]", "is unknown to this model"),
         ("=3", "'' is unknown"),
         ("dropout=0.1,dropout=0.2", "dropout stands twice"),
