@@ -73,7 +73,7 @@ def test_it_comes_to_the_least_regularised_loss(tmp_path):
         w -= np.linalg.solve(hessian, x.T @ (p - y) + w)
     found = _weights(model)
     np.testing.assert_allclose(
-        found["linear/linear_model/age/weights"], w[:1], atol=0.05
+        found["linear/linear_model/age/weights"][0], w[:1], atol=0.05
     )
     np.testing.assert_allclose(
         found["linear/linear_model/bias_weights"], w[2:], atol=0.05
