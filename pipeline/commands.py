@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from export import versions
-from model_fns import metric_names, registry
+from model_fns import registry
 from pipeline import (
     environment,
     files,
@@ -159,7 +159,9 @@ def _evaluate(call: Invocation) -> None:
     elif serving.checkpoint != "latest":
         raise UserError("--checkpoint has no effect with --noeval_only_once")
     dataset = open_dataset(paths.dataset)
-    metric_names.check(call.options.metrics, dataset.declaration)
+    trained = model_dir.read_training(paths.model)
+    if trained is not None:
+        call.options.check(registry.find(trained.model), dataset.declaration)
     manifests.check_replaceable("evaluation_dir", paths.evaluation, "evaluate")
     call.options.prepare()
     environment.load_tensorflow(call.console.verbosity)
