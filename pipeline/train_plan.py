@@ -82,7 +82,7 @@ def plan(directory: str, settings: TrainingFlags, dataset: Dataset) -> Plan:
     constants = constants_files.read_constants(dataset.directory)
     if warm_start is not None:
         warm_start.check_label(dataset.declaration)
-        constants = warm_start.keep_ids(constants)
+        constants = warm_start.keep_ids(constants, dataset.declaration)
     evaluation = settings.evaluation
     epoch_steps = math.ceil(rows / settings.batch_size)
     max_steps = settings.max_steps
