@@ -1,4 +1,5 @@
-"""Measures the stages against other ways to do the same: `make bench`.
+"""Measures the stages against other ways to do the same, and the models against
+LightGBM: `make bench`.
 
     python -m benchmarks [--flights=FILE.csv.gz] [--runs=5] [--parts=peers,reading]
 
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmarks import make_flights, measure, training
+from benchmarks import make_flights, measure, quality, training
 from benchmarks.measure import Program
 
 # The only place where the real data's name is given; without it data is made.
@@ -45,8 +46,9 @@ def _arguments() -> argparse.Namespace:
         "--parts",
         default="peers,reading,transform",
         help="what to measure; also scaling (10 and 30 times the rows), workers (two"
-        " processes against one), training (an Estimator against Keras fit) and job"
-        " (training from records against training from memory)",
+        " processes against one), training (an Estimator against Keras fit), job"
+        " (training from records against training from memory) and quality (how well"
+        " models predict)",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(_PARTS)
@@ -167,6 +169,12 @@ def _workers(arguments, path: str, directory: str) -> None:
     measure.print_ratio(found, "two workers", "one process")
 
 
+def _quality(arguments, path: str, directory: str) -> None:
+    del path
+    # Made-up flights are late at random.
+    quality.run(arguments.flights, arguments.runs, directory)
+
+
 _PARTS = {
     "peers": _against_peers,
     "reading": _reading,
@@ -175,6 +183,7 @@ _PARTS = {
     "workers": _workers,
     "training": training.speed,
     "job": training.job,
+    "quality": _quality,
 }
 
 

@@ -25,7 +25,7 @@ def _sources(tensors: Iterable[tf.Tensor], known: Collection = ()) -> set:
     return found
 
 
-def _of_this_call(items: Iterable, features: Mapping[str, tf.Tensor]) -> list:
+def of_this_call(items: Iterable, features: Mapping[str, tf.Tensor]) -> list:
     """Leaves out losses or updates that do not come from the features.
 
     A Functional model is called on placeholders when it is defined, and again on the
@@ -87,6 +87,8 @@ def model_fn_from_keras(
     def model_fn(features, labels, mode) -> estimator.EstimatorSpec:
         training = mode == estimator.ModeKeys.TRAIN
         model = build_model()
+        # A model gets raw columns; under mixed precision it would round them.
+        model._autocast = False
         logits = model(dict(features), training=training)
         variables = model.trainable_variables
 
@@ -95,14 +97,14 @@ def model_fn_from_keras(
             optimizers.check(optimizer)
             return optimizers.train_op(optimizer, loss, variables, settings.accumulate)
 
-        added = _of_this_call(model.losses, features)
+        added = of_this_call(model.losses, features)
         return head.create_estimator_spec(
             features=features,
             mode=mode,
             logits=logits,
             labels=labels,
             train_op_fn=train_op if training else None,
-            update_ops=_of_this_call(model.updates, features),
+            update_ops=of_this_call(model.updates, features),
             regularization_losses=[*added, *_penalties(variables, settings)] or None,
         )
 

@@ -147,7 +147,11 @@ class _Compiler:
         return _dense(self.weighted(feature), feature)
 
     def shared(self, group: str, members: Sequence[Feature]):
-        """Returns the one column of features that share a table."""
+        """Returns the one column of features that share a table.
+
+        In the order of their names, as layers for columns have them.
+        """
+        members = sorted(members, key=lambda feature: feature.name)
         return SharedEmbedding(
             group,
             tuple(self.weighted(f) for f in members),

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import math
 import typing
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from pipeline.types import UserError
@@ -191,61 +191,33 @@ class Custom(Objective, Optimization):
 
 
 @dataclasses.dataclass(frozen=True)
-class WideDeep:
-    """Hyper-parameters of the premade wide & deep model.
+class Free:
+    """Hyper-parameters of a user's own model: whatever names it knows.
 
     Attributes:
-      hidden_units: Widths of the deep part's layers.
-      dropout: Share of activations dropped in training, in [0, 1).
-      batch_norm: Whether the deep layers are batch-normalised.
-      learning_rate: Of the deep part (Adam).
-      wide_learning_rate: Of the wide part (FTRL).
-      wide_l1: L1 strength of the wide part.
-      wide_l2: L2 strength of the wide part.
+      values: Whole numbers, numbers, true and false, texts, and lists of these.
     """
 
-    DECIDES_VARIABLES: ClassVar[tuple[str, ...]] = ("hidden_units", "batch_norm")
+    DECIDES_VARIABLES: ClassVar[tuple[str, ...]] = ()
 
-    hidden_units: tuple[int, ...] = (64, 32)
-    dropout: float = 0.0
-    batch_norm: bool = False
-    learning_rate: float = 0.001
-    wide_learning_rate: float = 0.05
-    wide_l1: float = 0.0
-    wide_l2: float = 0.0
-
-    def __post_init__(self):
-        check_widths(self.hidden_units)
-        check(0 <= self.dropout < 1, "dropout must be in [0, 1)")
-        for name in ("learning_rate", "wide_learning_rate"):
-            check(getattr(self, name) > 0, f"{name} must be above 0")
-        _check_at_least(self, 0, "wide_l1", "wide_l2")
+    values: Mapping[str, Any]
 
 
-@dataclasses.dataclass(frozen=True)
-class KerasWideDeep(Custom):
-    """Hyper-parameters of the wide & deep model from tf.keras layers.
+def to_values(settings: Any) -> dict[str, Any]:
+    """Returns hyper-parameters by name, as JSON knows them but for tuples."""
+    if isinstance(settings, Free):
+        return dict(settings.values)
+    return dataclasses.asdict(settings)
 
-    Attributes:
-      hidden_units: Widths of the deep part's layers.
-      dropout: Share of activations dropped in training, in [0, 1).
-      batch_norm_momentum: Of the moving averages, in (0, 1).
+
+def from_values(kind: type[_T], values: Mapping[str, Any]) -> _T:
+    """The reverse of `to_values`.
+
+    Raises:
+      TypeError: A name is unknown.
+      ValueError: A value is not allowed.
     """
-
-    DECIDES_VARIABLES: ClassVar[tuple[str, ...]] = (
-        *Custom.DECIDES_VARIABLES,
-        "hidden_units",
-    )
-
-    hidden_units: tuple[int, ...] = (64, 32)
-    dropout: float = 0.1
-    batch_norm_momentum: float = 0.99
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_widths(self.hidden_units)
-        check(0 <= self.dropout < 1, "dropout must be in [0, 1)")
-        check(0 < self.batch_norm_momentum < 1, "batch_norm_momentum must be in (0, 1)")
+    return kind(values) if kind is Free else kind(**values)
 
 
 def _settings(text: str) -> Iterator[tuple[str, str]]:
@@ -297,6 +269,28 @@ def _described(kind: Any) -> str:
     return {bool: "true or false", float: "a finite number"}.get(kind, "a whole number")
 
 
+def _guessed(text: str) -> Any:
+    """Returns a number or a bool where the text is one, else the text."""
+    if text.startswith("[") and text.endswith("]"):
+        parts = filter(None, map(str.strip, text[1:-1].split(",")))
+        return tuple(map(_guessed, parts))
+    for kind in (int, float, bool):
+        try:
+            return _convert(text, kind)
+        except (ValueError, KeyError, OverflowError):
+            continue
+    return text
+
+
+def _free(given: Iterable[tuple[str, str]]) -> Free:
+    values: dict[str, Any] = {}
+    for name, text in given:
+        if name in values:
+            raise UserError(f"--hparams: {name} stands twice")
+        values[name] = _guessed(text)
+    return Free(values)
+
+
 def parse(text: str, kind: type[_T]) -> _T:
     """Reads `name=value,name=[a,b]` into a hyper-parameter dataclass.
 
@@ -309,6 +303,8 @@ def parse(text: str, kind: type[_T]) -> _T:
         raise UserError(
             f"--hparams={text}: not of the form name=value,name=[value,value]"
         ) from None
+    if kind is Free:
+        return _free(given)
     hints = typing.get_type_hints(kind)
     kinds = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
     values = {}

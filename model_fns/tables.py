@@ -99,10 +99,11 @@ class Table(tf_keras.layers.Layer):
     """
 
     def __init__(self, ids: int, width: int, initializer, regularizer, name: str):
-        super().__init__(name=name)
+        super().__init__(name=name, dtype="float32")
         self._embedding = tf_keras.layers.Embedding(
             ids,
             width,
+            dtype="float32",
             embeddings_initializer=initializer,
             embeddings_regularizer=regularizer,
             name="table",

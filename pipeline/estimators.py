@@ -8,11 +8,12 @@ import functools
 import math
 from collections.abc import Iterator
 
-from input_fns import records
+from input_fns import arrays, records
 from model_fns import registry
-from pipeline import best, checkpoints, damage
+from pipeline import best, checkpoints, computing, damage, table_arrays
 from pipeline.compat import estimator, tf
-from pipeline.dataset import Shards
+from pipeline.dataset import Shards, Tables
+from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
 from pipeline.model_dir import TrainedModel
 from pipeline.types import ExitCode, UserError
 
@@ -29,10 +30,15 @@ def _check_strategy(strategy: tf.distribute.Strategy | None) -> None:
         )
 
 
-def make_estimator(model: TrainedModel, **run_config) -> estimator.Estimator:
+def make_estimator(
+    model: TrainedModel,
+    options: EstimatorOptions = DEFAULT_OPTIONS,
+    **run_config,
+) -> estimator.Estimator:
     """Returns the Estimator of a model directory.
 
     Args:
+      options: Further metrics, and how numbers are computed.
       run_config: Further settings of `RunConfig`, e.g. save_checkpoints_steps.
 
     Raises:
@@ -43,15 +49,22 @@ def make_estimator(model: TrainedModel, **run_config) -> estimator.Estimator:
     config = estimator.RunConfig(
         model_dir=model.directory,
         tf_random_seed=model.training.seed,
+        session_config=computing.session_config(options),
         **run_config,
     )
     build = registry.find(model.training.model).builder()
-    return build(model.declaration, model.constants, model.settings(), config)
+    trained = build(model.declaration, model.constants, model.settings(), config)
+    return computing.apply(trained, options, model.declaration)
 
 
-def to_records(shards: Shards) -> records.Records:
-    """Returns a split's shards as the input functions take them."""
-    return records.Records(shards.files, shards.rows, shards.form)
+def to_records(rows: Shards | Tables) -> records.Records | arrays.Table:
+    """Returns a split's rows as the input functions take them."""
+    if isinstance(rows, Shards):
+        return records.Records(
+            rows.files, rows.rows, rows.form, rows.file_rows, rows.bytes
+        )
+    sizes = [table.num_rows for table in rows.tables]
+    return arrays.from_arrays(sizes, table_arrays.loader(rows.tables), rows.files)
 
 
 def latest_checkpoint(model: TrainedModel) -> tuple[str, int]:

@@ -7,6 +7,9 @@ import time
 from pipeline import checkpoints, done, evaluate, model_dir
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
+from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
+from pipeline.flags.input import InputFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.manifest import Manifest
 from pipeline.types import ExitCode, UserError
@@ -21,6 +24,8 @@ def _evaluate(
     split: str,
     step: int,
     console: Console,
+    options: EstimatorOptions,
+    reading: InputFlags,
 ) -> Manifest | None:
     """Returns the evaluation; None where training has removed the checkpoint."""
     try:
@@ -31,6 +36,8 @@ def _evaluate(
             split,
             console,
             str(step),
+            options,
+            reading,
         )
     except UserError:
         if any(c.step == step for c in checkpoints.listed(model_directory)):
@@ -44,6 +51,8 @@ def run(
     dataset: Dataset,
     settings: ServingFlags,
     console: Console,
+    options: EstimatorOptions = DEFAULT_OPTIONS,
+    reading: InputFlags = DEFAULT_INPUT,
 ) -> Manifest:
     """Evaluates every new checkpoint until the training has ended.
 
@@ -56,6 +65,8 @@ def run(
       dataset: Where the rows are.
       settings: The flags.
       console: Where to print.
+      options: Further metrics, and how numbers are computed.
+      reading: The input flags.
 
     Returns:
       The last evaluation.
@@ -80,6 +91,8 @@ def run(
                 settings.eval_split,
                 checkpoint.step,
                 console,
+                options,
+                reading,
             )
             if found is not None:
                 last = found

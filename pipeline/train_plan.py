@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from model_fns import registry
+from model_fns import metric_names, registry
 from pipeline import early_stopping, metric_order, model_dir, warm_start_plan
 from pipeline.dataset import Dataset
 from pipeline.early_stopping import Rule
+from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
+from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
+from pipeline.flags.input import InputFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.metric_order import MetricOrder
 from pipeline.model_dir import TrainedModel
-from pipeline.preprocess import constants_files
 from pipeline.warm_start_plan import WarmStart
 
 
@@ -28,6 +30,8 @@ class Plan:
       best: What makes a checkpoint the best.
       stopping: When to stop early; None means never.
       warm_start: What to begin with; None means fresh weights.
+      reading: How rows are read.
+      options: Further metrics, and how numbers are computed.
     """
 
     model: TrainedModel
@@ -37,6 +41,8 @@ class Plan:
     best: MetricOrder
     stopping: Rule | None
     warm_start: WarmStart | None
+    reading: InputFlags = DEFAULT_INPUT
+    options: EstimatorOptions = DEFAULT_OPTIONS
 
     def configuration(self) -> dict:
         """Returns what decides, with the data, whether a training is complete."""
@@ -61,7 +67,13 @@ def check_flags(settings: TrainingFlags, directory: str) -> None:
     warm_start_plan.plan(settings.warm_start, directory)
 
 
-def plan(directory: str, settings: TrainingFlags, dataset: Dataset) -> Plan:
+def plan(
+    directory: str,
+    settings: TrainingFlags,
+    dataset: Dataset,
+    reading: InputFlags = DEFAULT_INPUT,
+    options: EstimatorOptions = DEFAULT_OPTIONS,
+) -> Plan:
     """Plans the training of a model directory on a dataset.
 
     Raises:
@@ -71,15 +83,17 @@ def plan(directory: str, settings: TrainingFlags, dataset: Dataset) -> Plan:
     registry.check_task(
         registry.find(settings.model), dataset.declaration, dataset.directory
     )
+    metric_names.check(options.metrics, dataset.declaration)
     rows = dataset.shards("train").rows
     dataset.shards("eval")
     warm_start = warm_start_plan.plan(settings.warm_start, directory)
     training = model_dir.asked_training(
         settings,
         dataset.manifest.fingerprint,
+        reading,
         warm_start and warm_start.as_json(),
     )
-    constants = constants_files.read_constants(dataset.directory)
+    constants = dataset.constants()
     if warm_start is not None:
         warm_start.check_label(dataset.declaration)
         constants = warm_start.keep_ids(constants, dataset.declaration)
@@ -96,4 +110,6 @@ def plan(directory: str, settings: TrainingFlags, dataset: Dataset) -> Plan:
         metric_order.order(evaluation.best_metric, evaluation.best_mode, "best_mode"),
         early_stopping.rule(evaluation),
         warm_start,
+        reading,
+        options,
     )

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 
-from input_fns import records
-from pipeline import after_evaluation, estimators, hooks, saving_hooks, warm_start
+from pipeline import (
+    after_evaluation,
+    estimators,
+    hooks,
+    saving_hooks,
+    train_inputs,
+    warm_start,
+)
 from pipeline.compat import estimator
 from pipeline.console import Console
 from pipeline.dataset import Dataset
 from pipeline.hooks_nan import NanWeightsListener
 from pipeline.stopping_hooks import EarlyStoppingHook, TimeBudgetHook
 from pipeline.train_plan import Plan
-
-_EVAL_BATCH_SIZE = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,26 +37,6 @@ class TrainingJob:
     time_budget: TimeBudgetHook | None
 
 
-def _input_fns(
-    plan: Plan, dataset: Dataset, start_step: int
-) -> tuple[records.InputFn, records.InputFn]:
-    """Returns the input_fns of the train and of the eval split."""
-    settings = plan.settings
-    train_input = records.train_input_fn(
-        estimators.to_records(dataset.shards("train")),
-        plan.model.declaration,
-        records.TrainInput(
-            settings.batch_size, settings.shuffle_rows, settings.seed, start_step
-        ),
-    )
-    eval_input = records.eval_input_fn(
-        estimators.to_records(dataset.shards("eval")),
-        plan.model.declaration,
-        _EVAL_BATCH_SIZE,
-    )
-    return train_input, eval_input
-
-
 def _estimator(plan: Plan, console: Console) -> estimator.Estimator:
     settings = plan.settings
     further = {}
@@ -60,6 +44,7 @@ def _estimator(plan: Plan, console: Console) -> estimator.Estimator:
         further["keep_checkpoint_every_n_hours"] = settings.keep_checkpoint_every_hours
     trained = estimators.make_estimator(
         plan.model,
+        plan.options,
         save_checkpoints_steps=plan.eval_steps,
         keep_checkpoint_max=settings.keep_checkpoints,
         save_summary_steps=settings.summary_steps,
@@ -94,7 +79,12 @@ def make_job(
     """
     settings, directory = plan.settings, plan.model.directory
     trained = _estimator(plan, console)
-    train_input, eval_input = _input_fns(plan, dataset, start_step)
+    train_input = train_inputs.train_input_fn(
+        dataset, plan.model, settings, plan.reading, start_step, console
+    )
+    eval_input = train_inputs.eval_input_fn(
+        dataset, "eval", plan.model.declaration, plan.reading
+    )
     # They run in this order: a checkpoint is evaluated before it is decided whether to
     # stop, so that training stops at that step.
     found = [hooks.ProgressHook(console, settings.batch_size, plan.max_steps)]

@@ -64,4 +64,5 @@ def check(node: Node, feature: Feature, earlier: int) -> int:
 
 
 def _gib(size: int) -> str:
-    return f"{size / 2**30:,.{0 if size >= 2**30 else 3}f} GiB"
+    gib = size / 2**30
+    return f"{gib:,.0f} GiB" if gib >= 100 else f"{gib:.1f} GiB"

@@ -94,8 +94,9 @@ def _run(declaration, constants, raw):
             sharing.items(), deep[len(alone) :], strict=True
         ):
             found = _feature_outputs(group, each, inputs, made)
+            by_name = sorted(members, key=lambda f: f.name)
             for member, part in zip(
-                members, tf.split(found, len(members), axis=1), strict=True
+                by_name, tf.split(found, len(members), axis=1), strict=True
             ):
                 outputs[member.name] = part
         kinds = (is_category, is_number, lambda f: isinstance(f, Image))
