@@ -1,4 +1,5 @@
-"""Measures preprocess against other ways to do the same: `make bench`.
+"""Measures the stages against other ways to do the same, and the models against
+LightGBM: `make bench`.
 
     python -m benchmarks [--flights=FILE.csv.gz] [--runs=5] [--parts=peers,reading]
 
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmarks import make_flights, measure
+from benchmarks import make_flights, measure, quality, training
 from benchmarks.measure import Program
 
 # The only place where the real data's name is given; without it data is made.
@@ -44,8 +45,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--parts",
         default="peers,reading,transform",
-        help="what to measure; also scaling (10 and 30 times the rows) and workers"
-        " (two processes against one)",
+        help="what to measure; also scaling (10 and 30 times the rows), workers (two"
+        " processes against one), training (an Estimator against Keras fit), job"
+        " (training from records against training from memory) and quality (how well"
+        " models predict)",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(_PARTS)
@@ -166,12 +169,21 @@ def _workers(arguments, path: str, directory: str) -> None:
     measure.print_ratio(found, "two workers", "one process")
 
 
+def _quality(arguments, path: str, directory: str) -> None:
+    del path
+    # Made-up flights are late at random.
+    quality.run(arguments.flights, arguments.runs, directory)
+
+
 _PARTS = {
     "peers": _against_peers,
     "reading": _reading,
     "transform": _against_transform,
     "scaling": _scaling,
     "workers": _workers,
+    "training": training.speed,
+    "job": training.job,
+    "quality": _quality,
 }
 
 

@@ -220,64 +220,6 @@ def from_values(kind: type[_T], values: Mapping[str, Any]) -> _T:
     return kind(values) if kind is Free else kind(**values)
 
 
-@dataclasses.dataclass(frozen=True)
-class WideDeep:
-    """Hyper-parameters of the premade wide & deep model.
-
-    Attributes:
-      hidden_units: Widths of the deep part's layers.
-      dropout: Share of activations dropped in training, in [0, 1).
-      batch_norm: Whether the deep layers are batch-normalised.
-      learning_rate: Of the deep part (Adam).
-      wide_learning_rate: Of the wide part (FTRL).
-      wide_l1: L1 strength of the wide part.
-      wide_l2: L2 strength of the wide part.
-    """
-
-    DECIDES_VARIABLES: ClassVar[tuple[str, ...]] = ("hidden_units", "batch_norm")
-
-    hidden_units: tuple[int, ...] = (64, 32)
-    dropout: float = 0.0
-    batch_norm: bool = False
-    learning_rate: float = 0.001
-    wide_learning_rate: float = 0.05
-    wide_l1: float = 0.0
-    wide_l2: float = 0.0
-
-    def __post_init__(self):
-        check_widths(self.hidden_units)
-        check(0 <= self.dropout < 1, "dropout must be in [0, 1)")
-        for name in ("learning_rate", "wide_learning_rate"):
-            check(getattr(self, name) > 0, f"{name} must be above 0")
-        _check_at_least(self, 0, "wide_l1", "wide_l2")
-
-
-@dataclasses.dataclass(frozen=True)
-class KerasWideDeep(Custom):
-    """Hyper-parameters of the wide & deep model from tf.keras layers.
-
-    Attributes:
-      hidden_units: Widths of the deep part's layers.
-      dropout: Share of activations dropped in training, in [0, 1).
-      batch_norm_momentum: Of the moving averages, in (0, 1).
-    """
-
-    DECIDES_VARIABLES: ClassVar[tuple[str, ...]] = (
-        *Custom.DECIDES_VARIABLES,
-        "hidden_units",
-    )
-
-    hidden_units: tuple[int, ...] = (64, 32)
-    dropout: float = 0.1
-    batch_norm_momentum: float = 0.99
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_widths(self.hidden_units)
-        check(0 <= self.dropout < 1, "dropout must be in [0, 1)")
-        check(0 < self.batch_norm_momentum < 1, "batch_norm_momentum must be in (0, 1)")
-
-
 def _settings(text: str) -> Iterator[tuple[str, str]]:
     """Yields name and value of each setting; commas in brackets divide none.
 

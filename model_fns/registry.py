@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from model_fns import hparams
+from model_fns import hparams, premade_hparams, tabular_hparams
 from pipeline.types import Declaration, Task, UserError
 
 
@@ -23,35 +23,96 @@ class Model:
     Attributes:
       name: What `--model` takes.
       summary: One line for people.
-      module: Module whose `build(declaration, constants, hparams, config)` returns
-        an Estimator; imported when the model is used.
+      builder_path: `module:function`, which takes (declaration, constants, settings,
+        config) and returns an Estimator; imported when the model is used.
       hparams: Dataclass of its hyper-parameters.
-      tasks: The kinds of label it can predict.
+      tasks: The kinds of label it can predict; none where it learns without a label.
     """
 
     name: str
     summary: str
-    module: str
+    builder_path: str
     hparams: type
     tasks: tuple[Task, ...]
 
     def builder(self) -> Callable[..., Any]:
-        return importlib.import_module(self.module).build
+        module, _, function = self.builder_path.partition(":")
+        return getattr(importlib.import_module(module), function)
+
+    def build(self, declaration, constants, settings, config) -> Any:
+        """Returns the Estimator."""
+        return self.builder()(declaration, constants, settings, config)
+
+    @property
+    def does(self) -> str:
+        """What it can predict, for people."""
+        if not self.tasks:
+            return "clustering, without a label"
+        return ", ".join(task.value for task in self.tasks)
 
 
 _ENTRIES = (
     Model(
-        "wide_deep",
-        "premade DNNLinearCombined Estimator over feature columns",
-        "model_fns.premade",
-        hparams.WideDeep,
+        "linear",
+        "premade linear model over feature columns",
+        "model_fns.premade:build_linear",
+        premade_hparams.Linear,
         tuple(Task),
     ),
     Model(
+        "linear_sdca",
+        "premade linear model, trained by stochastic dual coordinate ascent",
+        "model_fns.linear_sdca:build",
+        premade_hparams.LinearSdca,
+        (Task.BINARY, Task.REGRESSION),
+    ),
+    Model(
+        "dnn",
+        "premade network over feature columns",
+        "model_fns.premade:build_dnn",
+        premade_hparams.Dnn,
+        tuple(Task),
+    ),
+    Model(
+        "wide_deep",
+        "premade linear model and network (DNNLinearCombined) over feature columns",
+        "model_fns.premade:build_wide_deep",
+        premade_hparams.WideDeep,
+        tuple(Task),
+    ),
+    Model(
+        "baseline",
+        "premade baseline: the mean of the labels, whatever the features",
+        "model_fns.premade:build_baseline",
+        premade_hparams.Baseline,
+        tuple(Task),
+    ),
+    Model(
+        "kmeans",
+        "premade mini-batch k-means over feature columns",
+        "model_fns.kmeans:build",
+        premade_hparams.KMeans,
+        (),
+    ),
+    Model(
         "keras_wide_deep",
-        "wide & deep from tf.keras layers with BatchNormalization and Dropout",
-        "model_fns.keras_wide_deep",
-        hparams.KerasWideDeep,
+        "wide & deep from tf.keras layers",
+        "model_fns.keras_wide_deep:build",
+        tabular_hparams.Network,
+        tuple(Task),
+    ),
+    Model(
+        "dcn",
+        "deep & cross network (DCN-v2) from tf.keras layers",
+        "model_fns.dcn:build",
+        tabular_hparams.Dcn,
+        tuple(Task),
+    ),
+    Model(
+        "deepfm",
+        "factorisation machine with a network (DeepFM) from tf.keras layers",
+        "model_fns.deepfm:build",
+        tabular_hparams.DeepFm,
         tuple(Task),
     ),
 )
@@ -85,12 +146,20 @@ def _of_user(name: str) -> Model:
             " working directory and in PYTHONPATH"
         )
     return _UserModel(
-        name, "a model of your own", "model_fns.user_models", hparams.Free, tuple(Task)
+        name,
+        "a model of your own",
+        "model_fns.user_models:build",
+        hparams.Free,
+        tuple(Task),
     )
 
 
-def find(name: str) -> Model:
+def find(name: str, given_as: str = "--model=") -> Model:
     """Returns the entry of that name, or of the function `module:function`.
+
+    Args:
+      name: The name.
+      given_as: What stood before it, for the message.
 
     Raises:
       UserError: There is none; the message lists those there are.
@@ -101,7 +170,7 @@ def find(name: str) -> Model:
         close = difflib.get_close_matches(name, MODELS, n=1)
         hint = f"did you mean {close[0]}? " if close else ""
         raise UserError(
-            f"--model={name} is unknown; {hint}there are: {', '.join(MODELS)}"
+            f"{given_as}{name} is unknown; {hint}there are: {', '.join(MODELS)}"
             ", or package.module:function for one of your own"
         )
     return MODELS[name]
@@ -110,18 +179,21 @@ def find(name: str) -> Model:
 def check_task(model: Model, declaration: Declaration, source: str) -> None:
     """Checks that the declaration has a label which the model can predict.
 
+    A model that learns without a label takes any declaration.
+
     Args:
       source: Where the declaration comes from, for the message.
     """
+    if not model.tasks:
+        return
     if declaration.label is None:
         raise UserError(
             f"{source} declares no label, so there is nothing to train on: add"
-            " `label: {column: NAME}` to it"
+            " `label: {column: NAME}` to it, or take --model=kmeans"
         )
     task = declaration.label.task
     if task not in model.tasks:
-        allowed = ", ".join(t.value for t in model.tasks)
         raise UserError(
-            f"--model={model.name} does {allowed}; the label in {source} asks for"
+            f"--model={model.name} does {model.does}; the label in {source} asks for"
             f" {task.value}"
         )

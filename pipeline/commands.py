@@ -9,25 +9,21 @@ from collections.abc import Callable, Mapping, Sequence
 from export import versions
 from model_fns import registry
 from pipeline import (
+    data_choice,
     environment,
     files,
     model_dir,
     predict,
     show,
-    train_plan,
+    show_models,
     training_checks,
+    training_commands,
     warm_start_plan,
 )
 from pipeline import manifest as manifests
-from pipeline.console import Console
 from pipeline.dataset import open_dataset
-from pipeline.estimator_options import EstimatorOptions
-from pipeline.flags.checks import CheckFlags
-from pipeline.flags.data import DataFlags
-from pipeline.flags.paths import Paths
-from pipeline.flags.serving import ServingFlags
-from pipeline.flags.showing import ShowFlags
-from pipeline.flags.training import TrainingFlags
+from pipeline.flags import input as input_flags
+from pipeline.invocation import Invocation as Invocation
 from pipeline.manifest import Manifest
 from pipeline.preprocess import stage as preprocess_stage
 from pipeline.preprocess.sources import registry as sources_registry
@@ -35,48 +31,6 @@ from pipeline.types import ExitCode, UserError
 
 # Stages import TensorFlow or Beam, which takes seconds. So a command first checks
 # everything that can be checked without them, and imports its stages then.
-
-
-@dataclasses.dataclass(frozen=True)
-class Invocation:
-    """All that a command was given.
-
-    Attributes:
-      arguments: Words after the command that are no flags.
-      paths: The job's directories.
-      data: Flags about raw data.
-      training: Flags about training.
-      serving: Flags about evaluation, export and prediction.
-      schema: Path of a schema.
-      checks: Flags about checks of a dataset.
-      showing: Flags about show.
-      options: Further metrics, and how numbers are computed.
-      output: File to write.
-      flagfile: Text of a flagfile that repeats the command.
-      console: Where to print.
-    """
-
-    arguments: tuple[str, ...]
-    paths: Paths
-    data: DataFlags
-    training: TrainingFlags
-    serving: ServingFlags
-    schema: str | None
-    checks: CheckFlags
-    showing: ShowFlags
-    options: EstimatorOptions
-    output: str | None
-    flagfile: str
-    console: Console
-
-
-_MAIN_METRICS = ("accuracy", "auc", "average_loss", "loss")
-
-
-def _check_model(training: TrainingFlags, directory: str) -> None:
-    registry.find(training.model)
-    model_dir.parse_hparams(training.model, training.hparams)
-    train_plan.check_flags(training, directory)
 
 
 def _check_dataset_dir(dataset: str, inputs: Sequence[str]) -> None:
@@ -125,76 +79,9 @@ def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
     return manifest
 
 
-def _train(call: Invocation) -> None:
-    dataset = open_dataset(call.paths.dataset)
-    plan = train_plan.plan(call.paths.model, call.training, dataset, call.options)
-    # The stage checks again, under its lock; here the answer comes at once.
-    if not training_checks.must_restart(
-        plan.model.training, call.training, call.paths.model, plan.model
-    ):
-        training_checks.check_same_structure(plan.model)
-    call.options.prepare()
-    environment.load_tensorflow(call.console.verbosity)
-    from pipeline import train
-
-    result = train.run(plan, dataset, call.flagfile, call.console)
-    call.console.result(
-        f"model:      {call.paths.model}\n"
-        f"            step {result.manifest.results['global_step']:,}"
-        f" ({result.steps:,} now); look at it with"
-        f" tensorboard --logdir={call.paths.model}"
-    )
-    best = result.manifest.results["best"]
-    if best:
-        call.console.result(
-            f"            best checkpoint: step {best['global_step']:,},"
-            f" {best['metric']} {best['value']:.6f} on the eval split"
-        )
-
-
-def _evaluate(call: Invocation) -> None:
-    paths, serving = call.paths, call.serving
-    if serving.eval_only_once:
-        model_dir.open_model(paths.model)
-    elif serving.checkpoint != "latest":
-        raise UserError("--checkpoint has no effect with --noeval_only_once")
-    dataset = open_dataset(paths.dataset)
-    trained = model_dir.read_training(paths.model)
-    if trained is not None:
-        call.options.check(registry.find(trained.model), dataset.declaration)
-    manifests.check_replaceable("evaluation_dir", paths.evaluation, "evaluate")
-    call.options.prepare()
-    environment.load_tensorflow(call.console.verbosity)
-    from pipeline import evaluate, follow
-
-    if serving.eval_only_once:
-        manifest = evaluate.run(
-            paths.evaluation,
-            model_dir.open_model(paths.model),
-            dataset,
-            serving.eval_split,
-            call.console,
-            serving.checkpoint,
-            call.options,
-        )
-    else:
-        manifest = follow.run(
-            paths.evaluation, paths.model, dataset, serving, call.console, call.options
-        )
-    metrics = manifest.results["metrics"]
-    asked = [n for n in metrics if n.split("/")[0] in map(str, call.options.metrics)]
-    shown = [n for n in dict.fromkeys([*_MAIN_METRICS, *asked]) if n in metrics]
-    main = ", ".join(f"{n} {metrics[n]:.6f}" for n in shown)
-    call.console.result(
-        f"evaluation: {call.paths.evaluation}\n"
-        f"            {manifest.configuration['split']} split,"
-        f" {manifest.results['rows']:,} rows: {main}"
-    )
-
-
 def _export(call: Invocation) -> None:
     model = model_dir.open_model(call.paths.model)
-    dataset = open_dataset(call.paths.dataset)
+    dataset, _ = data_choice.open_data(call)
     environment.load_tensorflow(call.console.verbosity)
     from pipeline import export_model
 
@@ -216,21 +103,32 @@ def run_preprocess(call: Invocation) -> None:
 
 
 def run_train(call: Invocation) -> None:
-    _check_model(call.training, call.paths.model)
-    _train(call)
+    training_commands.check_flags(call)
+    data_choice.check_training(call.input, call.training, call.console.verbosity)
+    training_commands.train(call)
 
 
 def run_evaluate(call: Invocation) -> None:
-    _evaluate(call)
+    data_choice.check_not_training(call.input, call.given, "evaluate")
+    training_commands.evaluate(call)
 
 
 def run_export(call: Invocation) -> None:
+    data_choice.check_not_training(call.input, call.given, "export")
     _export(call)
 
 
 def run_all(call: Invocation) -> None:
     """preprocess, train, evaluate, export, verify; each only where needed."""
-    _check_model(call.training, call.paths.model)
+    training_commands.check_flags(call)
+    data_choice.check_training(call.input, call.training, call.console.verbosity)
+    if call.input.input_fn == input_flags.DIRECT:
+        raise UserError(
+            "--input_fn=direct has no effect on run, which writes a dataset; leave it"
+            " out, or give train, evaluate and export one by one"
+        )
+    # What --input names is in the dataset, which the other stages read.
+    call = dataclasses.replace(call, given=frozenset())
     plan = preprocess_stage.plan(call.data, call.schema)
     registry.check_task(
         registry.find(call.training.model),
@@ -244,12 +142,12 @@ def run_all(call: Invocation) -> None:
     if old is not None:
         begin = warm_start_plan.plan(call.training.warm_start, call.paths.model)
         asked = model_dir.asked_training(
-            call.training, old.dataset, begin and begin.as_json()
+            call.training, old.dataset, call.input, begin and begin.as_json()
         )
         training_checks.must_restart(asked, call.training, call.paths.model)
     _preprocess(call, plan)
-    _train(call)
-    _evaluate(call)
+    training_commands.train(call)
+    training_commands.evaluate(call)
     _export(call)
 
 
@@ -338,6 +236,11 @@ def run_show(call: Invocation) -> None:
             call.console.result(line)
 
 
+def run_models(call: Invocation) -> None:
+    for line in show_models.describe(call.arguments):
+        call.console.result(line)
+
+
 @dataclasses.dataclass(frozen=True)
 class Command:
     """A command of the program.
@@ -362,13 +265,22 @@ _TRAIN = ("training", "evaluation", "warm_start", "metrics", "compute")
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
         "the whole job: preprocess, train, evaluate, export, verify",
-        ("paths", "data", "schema", *_TRAIN, "serving", "general"),
+        (
+            "paths",
+            "data",
+            "schema",
+            "writing",
+            "input",
+            *_TRAIN,
+            "serving",
+            "general",
+        ),
         run_all,
         "run --input=data.csv --label=income --work_dir=work/census",
     ),
     "preprocess": Command(
         "raw files to a dataset: checked rows, statistics, vocabularies",
-        ("paths", "data", "schema", "general"),
+        ("paths", "data", "schema", "writing", "general"),
         run_preprocess,
         "preprocess --input='data/*.csv' --features=features.yaml",
     ),
@@ -380,19 +292,29 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "train": Command(
         "a dataset to a trained model",
-        ("paths", *_TRAIN, "general"),
+        ("paths", "data", "schema", "input", *_TRAIN, "general"),
         run_train,
         "train --work_dir=work/census --model=wide_deep --epochs=10",
     ),
     "evaluate": Command(
         "metrics of a trained model on a split",
-        ("paths", "training", "serving", "metrics", "compute", "general"),
+        (
+            "paths",
+            "data",
+            "schema",
+            "input",
+            "training",
+            "serving",
+            "metrics",
+            "compute",
+            "general",
+        ),
         run_evaluate,
         "evaluate --work_dir=work/census --eval_split=test",
     ),
     "export": Command(
         "a trained model to a SavedModel that is loaded again and compared",
-        ("paths", "training", "serving", "general"),
+        ("paths", "data", "schema", "input", "training", "serving", "general"),
         run_export,
         "export --work_dir=work/census",
     ),
@@ -407,6 +329,13 @@ COMMANDS: Mapping[str, Command] = {
         ("showing", "output", "general"),
         run_show,
         "show work/census/dataset",
+        takes_arguments=True,
+    ),
+    "models": Command(
+        "the models there are, with their hyper-parameters",
+        ("general",),
+        run_models,
+        "models wide_deep",
         takes_arguments=True,
     ),
 }

@@ -8,11 +8,11 @@ import functools
 import math
 from collections.abc import Iterator
 
-from input_fns import records
+from input_fns import arrays, records
 from model_fns import registry
-from pipeline import best, checkpoints, computing, damage
+from pipeline import best, checkpoints, computing, damage, table_arrays
 from pipeline.compat import estimator, tf
-from pipeline.dataset import Shards
+from pipeline.dataset import Shards, Tables
 from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
 from pipeline.model_dir import TrainedModel
 from pipeline.types import ExitCode, UserError
@@ -57,9 +57,14 @@ def make_estimator(
     return computing.apply(trained, options, model.declaration)
 
 
-def to_records(shards: Shards) -> records.Records:
-    """Returns a split's shards as the input functions take them."""
-    return records.Records(shards.files, shards.rows, shards.form)
+def to_records(rows: Shards | Tables) -> records.Records | arrays.Table:
+    """Returns a split's rows as the input functions take them."""
+    if isinstance(rows, Shards):
+        return records.Records(
+            rows.files, rows.rows, rows.form, rows.file_rows, rows.bytes
+        )
+    sizes = [table.num_rows for table in rows.tables]
+    return arrays.from_arrays(sizes, table_arrays.loader(rows.tables), rows.files)
 
 
 def latest_checkpoint(model: TrainedModel) -> tuple[str, int]:

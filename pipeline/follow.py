@@ -8,6 +8,8 @@ from pipeline import checkpoints, done, evaluate, model_dir
 from pipeline.console import Console
 from pipeline.dataset import Dataset
 from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
+from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
+from pipeline.flags.input import InputFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.manifest import Manifest
 from pipeline.types import ExitCode, UserError
@@ -23,6 +25,7 @@ def _evaluate(
     step: int,
     console: Console,
     options: EstimatorOptions,
+    reading: InputFlags,
 ) -> Manifest | None:
     """Returns the evaluation; None where training has removed the checkpoint."""
     try:
@@ -34,6 +37,7 @@ def _evaluate(
             console,
             str(step),
             options,
+            reading,
         )
     except UserError:
         if any(c.step == step for c in checkpoints.listed(model_directory)):
@@ -48,6 +52,7 @@ def run(
     settings: ServingFlags,
     console: Console,
     options: EstimatorOptions = DEFAULT_OPTIONS,
+    reading: InputFlags = DEFAULT_INPUT,
 ) -> Manifest:
     """Evaluates every new checkpoint until the training has ended.
 
@@ -60,6 +65,8 @@ def run(
       dataset: Where the rows are.
       settings: The flags.
       console: Where to print.
+      options: Further metrics, and how numbers are computed.
+      reading: The input flags.
 
     Returns:
       The last evaluation.
@@ -85,6 +92,7 @@ def run(
                 checkpoint.step,
                 console,
                 options,
+                reading,
             )
             if found is not None:
                 last = found

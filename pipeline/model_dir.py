@@ -22,6 +22,8 @@ from model_fns import hparams as hyper_parameters
 from model_fns import registry
 from pipeline import declaration as declarations
 from pipeline import files
+from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
+from pipeline.flags.input import InputFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.preprocess import constants_files
 from pipeline.types import Constants, Declaration, UserError
@@ -40,7 +42,7 @@ class Training:
       hparams: The model's hyper-parameters, all of them.
       seed: Seed of the run.
       batch_size: Rows in a step.
-      shuffle_rows: Size of the shuffle window in rows.
+      input: What else decides which rows a step sees.
       dataset: Fingerprint of the dataset.
       warm_start: Digest of the checkpoint that training began with, and which of its
         variables; None for fresh weights.
@@ -50,7 +52,7 @@ class Training:
     hparams: Mapping[str, Any]
     seed: int
     batch_size: int
-    shuffle_rows: int
+    input: Mapping[str, Any]
     dataset: str
     warm_start: Mapping[str, Any] | None = None
 
@@ -67,6 +69,8 @@ def differences(old: Training, new: Training) -> list[str]:
     before, after = old.as_json(), new.as_json()
     before.update(before.pop("hparams"))
     after.update(after.pop("hparams"))
+    before.update(before.pop("input"))
+    after.update(after.pop("input"))
     changed = []
     for name in sorted({*before, *after}):
         if before.get(name) == after.get(name):
@@ -118,6 +122,7 @@ def parse_hparams(model: str, text: str) -> dict[str, Any]:
 def asked_training(
     settings: TrainingFlags,
     dataset: str,
+    reading: InputFlags = DEFAULT_INPUT,
     warm_start: Mapping[str, Any] | None = None,
 ) -> Training:
     """Returns the training that the flags ask for.
@@ -125,6 +130,7 @@ def asked_training(
     Args:
       settings: The training flags.
       dataset: Fingerprint of the dataset.
+      reading: The input flags.
       warm_start: What it begins with, if with anything.
     """
     return Training(
@@ -132,7 +138,7 @@ def asked_training(
         hparams=parse_hparams(settings.model, settings.hparams),
         seed=settings.seed,
         batch_size=settings.batch_size,
-        shuffle_rows=settings.shuffle_rows,
+        input=reading.deciding(),
         dataset=dataset,
         warm_start=warm_start,
     )
@@ -152,6 +158,7 @@ def read_training(directory: str) -> Training | None:
         not isinstance(values, dict)
         or not needed <= values.keys() <= wanted
         or not isinstance(values["hparams"], dict)
+        or not isinstance(values["input"], dict)
     ):
         raise UserError(
             f"{path} is not of this pipeline; it needs exactly"

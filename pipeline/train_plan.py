@@ -10,10 +10,11 @@ from pipeline import early_stopping, metric_order, model_dir, warm_start_plan
 from pipeline.dataset import Dataset
 from pipeline.early_stopping import Rule
 from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
+from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
+from pipeline.flags.input import InputFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.metric_order import MetricOrder
 from pipeline.model_dir import TrainedModel
-from pipeline.preprocess import constants_files
 from pipeline.warm_start_plan import WarmStart
 
 
@@ -29,6 +30,7 @@ class Plan:
       best: What makes a checkpoint the best.
       stopping: When to stop early; None means never.
       warm_start: What to begin with; None means fresh weights.
+      reading: How rows are read.
       options: Further metrics, and how numbers are computed.
     """
 
@@ -39,6 +41,7 @@ class Plan:
     best: MetricOrder
     stopping: Rule | None
     warm_start: WarmStart | None
+    reading: InputFlags = DEFAULT_INPUT
     options: EstimatorOptions = DEFAULT_OPTIONS
 
     def configuration(self) -> dict:
@@ -68,6 +71,7 @@ def plan(
     directory: str,
     settings: TrainingFlags,
     dataset: Dataset,
+    reading: InputFlags = DEFAULT_INPUT,
     options: EstimatorOptions = DEFAULT_OPTIONS,
 ) -> Plan:
     """Plans the training of a model directory on a dataset.
@@ -86,12 +90,13 @@ def plan(
     training = model_dir.asked_training(
         settings,
         dataset.manifest.fingerprint,
+        reading,
         warm_start and warm_start.as_json(),
     )
-    constants = constants_files.read_constants(dataset.directory)
+    constants = dataset.constants()
     if warm_start is not None:
         warm_start.check_label(dataset.declaration)
-        constants = warm_start.keep_ids(constants)
+        constants = warm_start.keep_ids(constants, dataset.declaration)
     evaluation = settings.evaluation
     epoch_steps = math.ceil(rows / settings.batch_size)
     max_steps = settings.max_steps
@@ -105,5 +110,6 @@ def plan(
         metric_order.order(evaluation.best_metric, evaluation.best_mode, "best_mode"),
         early_stopping.rule(evaluation),
         warm_start,
+        reading,
         options,
     )

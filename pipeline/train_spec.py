@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 
-from input_fns import records
-from pipeline import after_evaluation, estimators, hooks, saving_hooks, warm_start
+from pipeline import (
+    after_evaluation,
+    estimators,
+    hooks,
+    saving_hooks,
+    train_inputs,
+    warm_start,
+)
 from pipeline.compat import estimator
 from pipeline.console import Console
 from pipeline.dataset import Dataset
 from pipeline.hooks_nan import NanWeightsListener
 from pipeline.stopping_hooks import EarlyStoppingHook, TimeBudgetHook
 from pipeline.train_plan import Plan
-
-_EVAL_BATCH_SIZE = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,26 +35,6 @@ class TrainingJob:
     train: estimator.TrainSpec
     evaluation: estimator.EvalSpec
     time_budget: TimeBudgetHook | None
-
-
-def _input_fns(
-    plan: Plan, dataset: Dataset, start_step: int
-) -> tuple[records.InputFn, records.InputFn]:
-    """Returns the input_fns of the train and of the eval split."""
-    settings = plan.settings
-    train_input = records.train_input_fn(
-        estimators.to_records(dataset.shards("train")),
-        plan.model.declaration,
-        records.TrainInput(
-            settings.batch_size, settings.shuffle_rows, settings.seed, start_step
-        ),
-    )
-    eval_input = records.eval_input_fn(
-        estimators.to_records(dataset.shards("eval")),
-        plan.model.declaration,
-        _EVAL_BATCH_SIZE,
-    )
-    return train_input, eval_input
 
 
 def _estimator(plan: Plan, console: Console) -> estimator.Estimator:
@@ -72,13 +56,9 @@ def _estimator(plan: Plan, console: Console) -> estimator.Estimator:
     return warm_start.warm_started(trained, plan.model, plan.warm_start, console)
 
 
-def _hooks(plan: Plan, console: Console) -> list:
-    """Returns the hooks in the order in which they run after a step."""
+def _saving_hooks(plan: Plan) -> list:
     settings, directory = plan.settings, plan.model.directory
-    found = [
-        hooks.ProgressHook(console, settings.batch_size, plan.max_steps),
-        saving_hooks.CheckpointHook(directory, plan.eval_steps),
-    ]
+    found = [saving_hooks.CheckpointHook(directory, plan.eval_steps)]
     every = settings.checkpoint_steps
     if settings.checkpoint_secs or (every and every != plan.eval_steps):
         found.append(
@@ -86,8 +66,6 @@ def _hooks(plan: Plan, console: Console) -> list:
                 directory, every, settings.checkpoint_secs, [NanWeightsListener()]
             )
         )
-    if plan.stopping is not None:
-        found.append(EarlyStoppingHook(directory, plan.stopping))
     return found
 
 
@@ -99,14 +77,27 @@ def make_job(
     Args:
       start_step: Steps that earlier training has done.
     """
-    train_input, eval_input = _input_fns(plan, dataset, start_step)
-    found = _hooks(plan, console)
-    budget = plan.settings.max_train_seconds
-    time_budget = TimeBudgetHook(budget) if budget else None
-    if time_budget is not None:
+    settings, directory = plan.settings, plan.model.directory
+    trained = _estimator(plan, console)
+    train_input = train_inputs.train_input_fn(
+        dataset, plan.model, settings, plan.reading, start_step, console
+    )
+    eval_input = train_inputs.eval_input_fn(
+        dataset, "eval", plan.model.declaration, plan.reading
+    )
+    # They run in this order: a checkpoint is evaluated before it is decided whether to
+    # stop, so that training stops at that step.
+    found = [hooks.ProgressHook(console, settings.batch_size, plan.max_steps)]
+    if trained.config.is_chief:
+        found += _saving_hooks(plan)
+    if plan.stopping is not None:
+        found.append(EarlyStoppingHook(directory, plan.stopping))
+    time_budget = None
+    if settings.max_train_seconds is not None:
+        time_budget = TimeBudgetHook(settings.max_train_seconds)
         found.append(time_budget)
     return TrainingJob(
-        _estimator(plan, console),
+        trained,
         estimator.TrainSpec(
             train_input,
             plan.max_steps,

@@ -39,6 +39,7 @@ _LABELS = {
     "binary": "label: {column: bought, classes: [nein, ja]}",
     "multi_class": 'label: {column: grade, classes: ["1", "2", "3"]}\nweight: score',
     "regression": "label: {column: price}",
+    "none": "",
 }
 _DECLARATION = f"""
 split: {{fractions: {{train: 0.5, eval: 0.2, test: 0.3}}, key: [id]}}
@@ -154,7 +155,6 @@ def training_flags(model: str, **changes) -> TrainingFlags:
         "epochs": 1.0,
         "max_steps": 4,
         "seed": 1,
-        "shuffle_rows": 1000,
         "checkpoint_steps": None,
         "keep_checkpoints": 3,
         "summary_steps": 100,

@@ -71,7 +71,6 @@ def settings(**changes) -> TrainingFlags:
         "batch_size": 16,
         "max_steps": 20,
         "seed": 3,
-        "shuffle_rows": 64,
         "checkpoint_steps": 10,
         "summary_steps": 10,
         **changes,

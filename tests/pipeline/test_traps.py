@@ -255,7 +255,7 @@ def test_a_budget_of_time_pauses_and_the_same_command_goes_on(
     assert checkpoints.listed(str(tmp_path / "m"))[-1].step == reached
     assert not (tmp_path / "m" / "export").exists()
     assert done.read(str(tmp_path / "m")) == done.Done(reached)
-    options["max_steps"] = reached + 3
+    options |= {"max_steps": reached + 3, "max_train_seconds": None}
     again = helpers_training.train(tmp_path / "m", dataset, **options)
     assert again.manifest.results["global_step"] == reached + 3
     assert _exported(tmp_path / "m", "final") == [reached + 3]

@@ -157,27 +157,28 @@ def test_loop_6_the_best_export_outlives_restarts(tmp_path, dataset, flipped, me
     directory = tmp_path / "m"
     options = {"exporters": ("best",), "best_metric": metric, "checkpoint_steps": 10}
     options["hparams"] = "hidden_units=[4],learning_rate=0.02"
-    helpers_training.train(directory, dataset, max_steps=40, **options)
+    helpers_training.train(directory, dataset, max_steps=20, **options)
     (directory / "eval" / "notes.txt").write_text("nothing")
     first = best.read(str(directory))
     served = _served(directory, "best")
     assert served[-1][1]["global_step"] == first.global_step
 
     worse = helpers_training.train(
-        directory, flipped, max_steps=50, on_change="continue", **options
+        directory, flipped, max_steps=30, on_change="continue", **options
     )
     assert worse.manifest.results["metrics"][metric] != first.value
     assert best.read(str(directory)) == first
     assert _served(directory, "best") == served
     assert worse.manifest.results["best"]["value"] == first.value
 
+    options["checkpoint_steps"] = 30
     better = helpers_training.train(
-        directory, dataset, max_steps=200, on_change="continue", **options
+        directory, dataset, max_steps=90, on_change="continue", **options
     )
     last = best.read(str(directory))
     if metric == "loss":
         assert last.value < first.value
-        assert _steps(directory, "best")[-1] == last.global_step > 50
+        assert _steps(directory, "best")[-1] == last.global_step > 30
     assert better.manifest.results["best"]["value"] == last.value
 
 
@@ -215,13 +216,13 @@ def test_the_best_checkpoint_can_be_evaluated_and_exported(tmp_path, dataset, fl
     """The best one is out of reach of the limit on checkpoints."""
     directory = tmp_path / "m"
     options = {"keep_checkpoints": 1, "hparams": "hidden_units=[4],learning_rate=0.02"}
-    helpers_training.train(directory, dataset, max_steps=40, **options)
+    helpers_training.train(directory, dataset, max_steps=20, **options)
     helpers_training.train(
-        directory, flipped, max_steps=100, on_change="continue", **options
+        directory, flipped, max_steps=40, on_change="continue", **options
     )
     kept = best.read(str(directory))
-    assert kept.global_step <= 40
-    assert helpers_training.checkpoint_steps(directory) == [100]
+    assert kept.global_step <= 20
+    assert helpers_training.checkpoint_steps(directory) == [40]
     model = model_dir.open_model(str(directory))
     with estimators.pinned_checkpoint(model, "best") as pinned:
         assert pinned.step == kept.global_step
@@ -231,10 +232,10 @@ def test_the_best_checkpoint_can_be_evaluated_and_exported(tmp_path, dataset, fl
             checkpoint_path=pinned.path,
         )
     assert found["loss"] == pytest.approx(kept.value, abs=1e-6)
-    with estimators.pinned_checkpoint(model, "100") as pinned:
-        assert pinned.step == 100
+    with estimators.pinned_checkpoint(model, "40") as pinned:
+        assert pinned.step == 40
     with (
-        pytest.raises(UserError, match="--checkpoint=7 is not in .* there are 100"),
+        pytest.raises(UserError, match="--checkpoint=7 is not in .* there are 40"),
         estimators.pinned_checkpoint(model, "7"),
     ):
         pass
