@@ -1,4 +1,4 @@
-"""Measures preprocess against other ways to do the same, and the models against
+"""Measures the stages against other ways to do the same, and the models against
 LightGBM: `make bench`.
 
     python -m benchmarks [--flights=FILE.csv.gz] [--runs=5] [--parts=peers,reading]
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmarks import make_flights, measure, quality
+from benchmarks import make_flights, measure, quality, training
 from benchmarks.measure import Program
 
 # The only place where the real data's name is given; without it data is made.
@@ -46,7 +46,9 @@ def _arguments() -> argparse.Namespace:
         "--parts",
         default="peers,reading,transform",
         help="what to measure; also scaling (10 and 30 times the rows), workers (two"
-        " processes against one) and quality (how well models predict)",
+        " processes against one), training (an Estimator against Keras fit), job"
+        " (training from records against training from memory) and quality (how well"
+        " models predict)",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(_PARTS)
@@ -179,6 +181,8 @@ _PARTS = {
     "transform": _against_transform,
     "scaling": _scaling,
     "workers": _workers,
+    "training": training.speed,
+    "job": training.job,
     "quality": _quality,
 }
 

@@ -1,17 +1,43 @@
-"""The labels of a batch, as the heads take them; a wrong value never reaches one."""
+"""Which columns an input function reads, and how labels leave the features.
+
+A wrong label never reaches a head.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from input_fns.parsing import Features
 from pipeline.compat import tf
-from pipeline.types import Declaration, Distribution, Label, Labels
+from pipeline.types import Column, Declaration, Distribution, Label, Labels
 
 AnyLabels = "tf.Tensor | dict[str, tf.Tensor]"
 _MAX_CLASSES_SHOWN = 10
 
 
-def columns(declaration: Declaration) -> set[str]:
-    """Returns the names of the columns that hold labels."""
-    return {label.column for label in declaration.labels}
+def read_columns(declaration: Declaration) -> tuple[Column, ...]:
+    """Returns the columns of features, labels and weight, in declared order."""
+    wanted = {column.name for column in declaration.input_columns}
+    wanted |= {label.column for label in declaration.labels}
+    if declaration.weight:
+        wanted.add(declaration.weight)
+    return tuple(c for c in declaration.columns.values() if c.name in wanted)
+
+
+def labelled(declaration: Declaration) -> Callable[[Features], tuple | Features]:
+    """Returns a function from columns to (features, labels).
+
+    Without a label it gives the features alone.
+    """
+
+    def divide(columns: Features):
+        if declaration.label is None:
+            return columns
+        features = dict(columns)
+        labels = take(features, declaration)
+        return features, labels
+
+    return divide
 
 
 def take(features: dict[str, tf.Tensor], declaration: Declaration) -> AnyLabels:

@@ -87,6 +87,8 @@ def model_fn_from_keras(
     def model_fn(features, labels, mode) -> estimator.EstimatorSpec:
         training = mode == estimator.ModeKeys.TRAIN
         model = build_model()
+        # A model gets raw columns; under mixed precision it would round them.
+        model._autocast = False
         logits = model(dict(features), training=training)
         variables = model.trainable_variables
 

@@ -11,6 +11,8 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from model_fns import adapter, optimizers
 from pipeline.compat import estimator, tf, tf_keras
 from pipeline.types import UserError
@@ -19,31 +21,43 @@ _v1 = tf.compat.v1
 _containers = importlib.import_module(f"{tf_keras.__name__}.src.engine.compile_utils")
 
 
-def _legacy_optimizer(model: tf_keras.Model) -> Callable[[], optimizers.Optimizer]:
-    """Returns what makes the model's optimizer anew in another graph."""
-    optimizer = model.optimizer
-    if not isinstance(optimizer, optimizers.legacy.Optimizer):
-        convert = tf_keras.__internal__.optimizers.convert_to_legacy_optimizer
-        name = type(optimizer).__name__
-        if not hasattr(optimizers.legacy, name):
-            optimizers.check(optimizer)
-        limits = {
-            key: getattr(optimizer, key)
-            for key in ("clipnorm", "clipvalue", "global_clipnorm")
-            if getattr(optimizer, key, None) is not None
-        }
-        if getattr(optimizer, "weight_decay", None) or getattr(
-            optimizer, "use_ema", False
-        ):
-            raise UserError(
-                f"the optimizer {name} has weight_decay or use_ema, which Estimators"
-                f" cannot do; use tf_keras.optimizers.legacy.{name}"
-            )
-        optimizer = convert(optimizer)
-        for key, value in limits.items():
-            setattr(optimizer, key, value)
-    kind, config = type(optimizer), optimizer.get_config()
-    return lambda: kind.from_config(config)
+def _converted(optimizer: tf_keras.optimizers.Optimizer) -> optimizers.MakeOptimizer:
+    """Returns what makes an optimizer of the newer kind as one of the older."""
+    name = type(optimizer).__name__
+    kind = getattr(optimizers.legacy, name, None)
+    if kind is None:
+        optimizers.check(optimizer)
+    if optimizer.weight_decay or optimizer.use_ema:
+        raise UserError(
+            f"the optimizer {name} has weight_decay or use_ema, which Estimators cannot"
+            f" do; use tf_keras.optimizers.legacy.{name} without them"
+        )
+    settings = optimizer.get_config()
+    known = kind(name=name).get_config().keys() - {"decay"}
+    limits = ("clipnorm", "clipvalue", "global_clipnorm")
+    settings = {
+        key: value
+        for key, value in settings.items()
+        if key in known or (key in limits and value is not None)
+    }
+    if isinstance(
+        optimizer._learning_rate, tf_keras.optimizers.schedules.LearningRateSchedule
+    ):
+        settings["learning_rate"] = optimizer._learning_rate
+    return lambda: kind(**settings)
+
+
+def _optimizer(
+    model: tf_keras.Model, convert: optimizers.MakeOptimizer | None
+) -> optimizers.Optimizer:
+    """Returns the optimizer for a graph; its rate is not kept in checkpoints."""
+    optimizer = convert() if convert else model.optimizer
+    optimizers.check(optimizer)
+    rate = getattr(optimizer, "_hyper", {}).get("learning_rate")
+    if isinstance(rate, (int, float, np.number)):
+        # Its setter takes no function in the place of a NumPy number.
+        optimizer._hyper["learning_rate"] = lambda: float(rate)
+    return optimizer
 
 
 def _cloned(metrics: Any) -> Any:
@@ -108,7 +122,9 @@ def model_fn_from_compiled(
     tf_keras.utils.set_random_seed(seed)
     with tf.init_scope():
         first = build_model()
-    make_optimizer = _legacy_optimizer(first)
+    convert = None
+    if isinstance(first.optimizer, tf_keras.optimizers.Optimizer):
+        convert = _converted(first.optimizer)
     values = _weights(first)
 
     def model_fn(features, labels, mode) -> estimator.EstimatorSpec:
@@ -137,7 +153,7 @@ def model_fn_from_compiled(
         )
         if training:
             variables = model.trainable_variables
-            step = optimizers.train_op(make_optimizer(), loss, variables)
+            step = optimizers.train_op(_optimizer(model, convert), loss, variables)
             updates = adapter.of_this_call(model.updates, features)
             _v1.summary.scalar("loss", loss)
             return estimator.EstimatorSpec(

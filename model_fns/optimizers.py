@@ -47,16 +47,23 @@ def check(optimizer: Optimizer) -> None:
         )
 
 
-def _report(optimizer: Optimizer, updates: tf.Variable) -> None:
-    """Adds the learning rate to the summaries, where it is known."""
+def _reported_rate(optimizer: Optimizer) -> list[tf.Tensor]:
+    """Adds the learning rate to the summaries, where it is known, and returns it.
+
+    The caller changes variables after it, so that it is the rate of this step.
+    """
     if isinstance(optimizer, legacy.Optimizer):
-        _v1.summary.scalar("learning_rate", optimizer._decayed_lr(tf.float32))
-        return
-    rate = getattr(optimizer, "_lr", getattr(optimizer, "_learning_rate", None))
-    rate = rate() if callable(rate) else rate
-    if rate is not None:
-        del updates
-        _v1.summary.scalar("learning_rate", tf.cast(rate, tf.float32))
+        rate = optimizer._decayed_lr(tf.float32)
+    else:
+        rate = getattr(optimizer, "_lr", getattr(optimizer, "_learning_rate", None))
+        rate = rate() if callable(rate) else rate
+        if rate is None:
+            return []
+    rate = tf.cast(rate, tf.float32)
+    # Not summary.scalar, whose name would depend on the scope and on other names.
+    summary = tf.raw_ops.ScalarSummary(tags="learning_rate", values=rate)
+    _v1.add_to_collection(_v1.GraphKeys.SUMMARIES, summary)
+    return [rate]
 
 
 def _apply(
@@ -105,8 +112,8 @@ def train_op(
     if accumulate == 1:
         if isinstance(optimizer, legacy.Optimizer):
             optimizer.iterations = step
-        _report(optimizer, step)
-        return _apply(optimizer, gradients, variables, step)
+        with tf.control_dependencies(_reported_rate(optimizer)):
+            return _apply(optimizer, gradients, variables, step)
     if replicas > 1:
         raise UserError("accumulate in --hparams needs training on one replica")
     return _accumulated(optimizer, gradients, variables, step, accumulate)
@@ -147,11 +154,11 @@ def _accumulated(
         optimizer.iterations = updates
         # What the branch below needs must be made outside of it.
         optimizer._create_all_weights(list(variables))
-    _report(optimizer, updates)
-    added = [
-        total.assign_add(tf.convert_to_tensor(gradient), read_value=False)
-        for total, gradient in zip(sums, gradients, strict=True)
-    ]
+    with tf.control_dependencies(_reported_rate(optimizer)):
+        added = [
+            total.assign_add(tf.convert_to_tensor(gradient), read_value=False)
+            for total, gradient in zip(sums, gradients, strict=True)
+        ]
 
     def update():
         means = [total.read_value() / every for total in sums]

@@ -137,5 +137,10 @@ def logits(outputs: int, seed: int) -> tf_keras.layers.Layer:
     The wide part, to which its outputs are added, has one.
     """
     return tf_keras.layers.Dense(
-        outputs, kernel_initializer=glorot(seed), use_bias=False, name="logits"
+        outputs,
+        kernel_initializer=glorot(seed),
+        use_bias=False,
+        # The loss and the predictions, whatever the global policy.
+        dtype="float32",
+        name="logits",
     )

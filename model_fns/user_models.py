@@ -25,9 +25,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from model_fns import adapter, compiled, heads, hparams
+from model_fns import adapter, compiled, heads, hparams, label_ids
 from pipeline.compat import estimator, estimator_v1, tf, tf_keras
-from pipeline.types import Constants, Declaration, Label, Labels, UserError
+from pipeline.types import Constants, Declaration, UserError
 
 _OF_MODEL_FN = ("features", "labels", "mode", "params", "config")
 _OF_MAKER = ("params", "config", "declaration", "constants")
@@ -45,8 +45,11 @@ def _last_line(error: BaseException) -> str:
     return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: {error}"
 
 
-def find(name: str) -> Callable:
-    """Returns the function that `--model=module:function` names.
+def find(name: str, flag: str = "--model") -> Callable:
+    """Returns the function that `module:function` names.
+
+    Args:
+      flag: The flag that names it, for messages.
 
     Raises:
       UserError: The module cannot be imported or has no such function.
@@ -57,31 +60,38 @@ def find(name: str) -> Callable:
         module = importlib.import_module(module_name)
     except Exception as error:
         raise UserError(
-            f"--model={name}: importing {module_name} failed: {_last_line(error)}"
+            f"{flag}={name}: importing {module_name} failed: {_last_line(error)}"
         ) from error
     function = getattr(module, attribute, None)
     if not callable(function):
         names = [n for n, v in vars(module).items() if inspect.isfunction(v)]
         raise UserError(
-            f"--model={name}: {module_name} has no function {attribute}; it has"
+            f"{flag}={name}: {module_name} has no function {attribute}; it has"
             f" {', '.join(names) or 'none'}"
         )
     return function
 
 
-def _accepted(function: Callable, allowed: tuple[str, ...], name: str) -> set[str]:
-    """Returns the parameters of a function that we can give it."""
+def accepted(function: Callable, allowed: tuple[str, ...], name: str) -> set[str]:
+    """Returns the parameters of a function that we can give it.
+
+    Args:
+      name: The flag and what it names, for the message.
+
+    Raises:
+      UserError: It needs another.
+    """
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return set(allowed)
+    positional = (p for p in parameters if p.kind is not p.VAR_POSITIONAL)
     unknown = [
-        p.name for p in parameters if p.name not in allowed and p.default is p.empty
+        p.name for p in positional if p.name not in allowed and p.default is p.empty
     ]
     if unknown:
         raise UserError(
-            f"--model={name}: its parameter {unknown[0]} is unknown; a model_fn takes"
-            f" {', '.join(_OF_MODEL_FN)}, a function that makes a model takes"
-            f" {', '.join(_OF_MAKER)}"
+            f"{name}: its parameter {unknown[0]} is unknown; it may have"
+            f" {', '.join(allowed)}"
         )
     return {p.name for p in parameters if p.name in allowed}
 
@@ -89,25 +99,6 @@ def _accepted(function: Callable, allowed: tuple[str, ...], name: str) -> set[st
 def _is_model_fn(function: Callable) -> bool:
     parameters = inspect.signature(function).parameters
     return "features" in parameters and "mode" in parameters
-
-
-def _label_ids(value: tf.Tensor, label: Label) -> tf.Tensor:
-    """Returns class ids int64 [batch]; other labels are left as they are."""
-    if label.classes is None or label.separator is not None:
-        return value
-    same = tf.equal(value[:, tf.newaxis], tf.constant(label.classes)[tf.newaxis, :])
-    return tf.argmax(tf.cast(same, tf.int32), axis=1)
-
-
-def _ids(labels: Any, declaration: Declaration) -> Any:
-    if labels is None or declaration.label is None:
-        return labels
-    if isinstance(declaration.label, Labels):
-        return {
-            name: _label_ids(labels[name], one)
-            for name, one in declaration.label.of.items()
-        }
-    return _label_ids(labels, declaration.label)
 
 
 def _with_names(spec: Any, name: str) -> estimator.EstimatorSpec:
@@ -125,17 +116,17 @@ def _with_names(spec: Any, name: str) -> estimator.EstimatorSpec:
 def _wrapped(
     model_fn: Callable, name: str, declaration: Declaration, params: Mapping[str, Any]
 ) -> Callable:
-    accepted = _accepted(model_fn, _OF_MODEL_FN, name)
+    names = accepted(model_fn, _OF_MODEL_FN, f"--model={name}")
 
     def wrapped(features, labels, mode, config):
         given = {
             "features": features,
-            "labels": _ids(labels, declaration),
+            "labels": label_ids.of_all(labels, declaration),
             "mode": mode,
             "params": dict(params),
             "config": config,
         }
-        return _with_names(model_fn(**{k: given[k] for k in accepted}), name)
+        return _with_names(model_fn(**{k: given[k] for k in names}), name)
 
     return wrapped
 
@@ -186,10 +177,10 @@ def build(
         "declaration": declaration,
         "constants": constants,
     }
-    accepted = _accepted(function, _OF_MAKER, name)
+    names = accepted(function, _OF_MAKER, f"--model={name}")
 
     def make():
-        return function(**{k: given[k] for k in accepted})
+        return function(**{k: given[k] for k in names})
 
     made = make()
     if isinstance(made, tf_keras.Model):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from export import versions
 from model_fns import registry
 from pipeline import (
+    data_choice,
     environment,
     files,
     model_dir,
@@ -16,64 +17,20 @@ from pipeline import (
     show,
     show_models,
     training_checks,
+    training_commands,
+    warm_start_plan,
 )
 from pipeline import manifest as manifests
-from pipeline.console import Console
 from pipeline.dataset import open_dataset
-from pipeline.flags.checks import CheckFlags
-from pipeline.flags.data import DataFlags
-from pipeline.flags.paths import Paths
-from pipeline.flags.serving import ServingFlags
-from pipeline.flags.showing import ShowFlags
-from pipeline.flags.training import TrainingFlags
+from pipeline.flags import input as input_flags
+from pipeline.invocation import Invocation as Invocation
 from pipeline.manifest import Manifest
-from pipeline.model_dir import TrainedModel
-from pipeline.preprocess import constants_files
 from pipeline.preprocess import stage as preprocess_stage
 from pipeline.preprocess.sources import registry as sources_registry
 from pipeline.types import ExitCode, UserError
 
 # Stages import TensorFlow or Beam, which takes seconds. So a command first checks
 # everything that can be checked without them, and imports its stages then.
-
-
-@dataclasses.dataclass(frozen=True)
-class Invocation:
-    """All that a command was given.
-
-    Attributes:
-      arguments: Words after the command that are no flags.
-      paths: The job's directories.
-      data: Flags about raw data.
-      training: Flags about training.
-      serving: Flags about evaluation, export and prediction.
-      schema: Path of a schema.
-      checks: Flags about checks of a dataset.
-      showing: Flags about show.
-      output: File to write.
-      flagfile: Text of a flagfile that repeats the command.
-      console: Where to print.
-    """
-
-    arguments: tuple[str, ...]
-    paths: Paths
-    data: DataFlags
-    training: TrainingFlags
-    serving: ServingFlags
-    schema: str | None
-    checks: CheckFlags
-    showing: ShowFlags
-    output: str | None
-    flagfile: str
-    console: Console
-
-
-_MAIN_METRICS = ("accuracy", "auc", "average_loss", "loss")
-
-
-def _check_model(training: TrainingFlags) -> None:
-    registry.find(training.model)
-    model_dir.parse_hparams(training.model, training.hparams)
 
 
 def _check_dataset_dir(dataset: str, inputs: Sequence[str]) -> None:
@@ -122,58 +79,9 @@ def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
     return manifest
 
 
-def _train(call: Invocation) -> None:
-    dataset = open_dataset(call.paths.dataset)
-    registry.check_task(
-        registry.find(call.training.model), dataset.declaration, dataset.directory
-    )
-    planned = TrainedModel(
-        call.paths.model,
-        model_dir.asked_training(call.training, dataset.manifest.fingerprint),
-        dataset.declaration,
-        constants_files.read_constants(dataset.directory),
-    )
-    # The stage checks again, under its lock; here the answer comes at once.
-    if not training_checks.must_restart(
-        planned.training, call.training, planned.directory, planned
-    ):
-        training_checks.check_same_structure(planned)
-    environment.load_tensorflow(call.console.verbosity)
-    from pipeline import train
-
-    result = train.run(
-        call.paths.model, call.training, dataset, call.flagfile, call.console
-    )
-    call.console.result(
-        f"model:      {call.paths.model}\n"
-        f"            step {result.manifest.results['global_step']:,}"
-        f" ({result.steps:,} now); look at it with"
-        f" tensorboard --logdir={call.paths.model}"
-    )
-
-
-def _evaluate(call: Invocation) -> None:
-    model = model_dir.open_model(call.paths.model)
-    dataset = open_dataset(call.paths.dataset)
-    manifests.check_replaceable("evaluation_dir", call.paths.evaluation, "evaluate")
-    environment.load_tensorflow(call.console.verbosity)
-    from pipeline import evaluate
-
-    manifest = evaluate.run(
-        call.paths.evaluation, model, dataset, call.serving.eval_split, call.console
-    )
-    metrics = manifest.results["metrics"]
-    main = ", ".join(f"{n} {metrics[n]:.6f}" for n in _MAIN_METRICS if n in metrics)
-    call.console.result(
-        f"evaluation: {call.paths.evaluation}\n"
-        f"            {manifest.configuration['split']} split,"
-        f" {manifest.results['rows']:,} rows: {main}"
-    )
-
-
 def _export(call: Invocation) -> None:
     model = model_dir.open_model(call.paths.model)
-    dataset = open_dataset(call.paths.dataset)
+    dataset, _ = data_choice.open_data(call)
     environment.load_tensorflow(call.console.verbosity)
     from pipeline import export_model
 
@@ -195,21 +103,32 @@ def run_preprocess(call: Invocation) -> None:
 
 
 def run_train(call: Invocation) -> None:
-    _check_model(call.training)
-    _train(call)
+    training_commands.check_flags(call)
+    data_choice.check_training(call.input, call.training, call.console.verbosity)
+    training_commands.train(call)
 
 
 def run_evaluate(call: Invocation) -> None:
-    _evaluate(call)
+    data_choice.check_not_training(call.input, call.given, "evaluate")
+    training_commands.evaluate(call)
 
 
 def run_export(call: Invocation) -> None:
+    data_choice.check_not_training(call.input, call.given, "export")
     _export(call)
 
 
 def run_all(call: Invocation) -> None:
     """preprocess, train, evaluate, export, verify; each only where needed."""
-    _check_model(call.training)
+    training_commands.check_flags(call)
+    data_choice.check_training(call.input, call.training, call.console.verbosity)
+    if call.input.input_fn == input_flags.DIRECT:
+        raise UserError(
+            "--input_fn=direct has no effect on run, which writes a dataset; leave it"
+            " out, or give train, evaluate and export one by one"
+        )
+    # What --input names is in the dataset, which the other stages read.
+    call = dataclasses.replace(call, given=frozenset())
     plan = preprocess_stage.plan(call.data, call.schema)
     registry.check_task(
         registry.find(call.training.model),
@@ -221,11 +140,14 @@ def run_all(call: Invocation) -> None:
     # Known before the data is read, so said before: hours may lie between.
     old = model_dir.read_training(call.paths.model)
     if old is not None:
-        asked = model_dir.asked_training(call.training, old.dataset)
+        begin = warm_start_plan.plan(call.training.warm_start, call.paths.model)
+        asked = model_dir.asked_training(
+            call.training, old.dataset, call.input, begin and begin.as_json()
+        )
         training_checks.must_restart(asked, call.training, call.paths.model)
     _preprocess(call, plan)
-    _train(call)
-    _evaluate(call)
+    training_commands.train(call)
+    training_commands.evaluate(call)
     _export(call)
 
 
@@ -338,16 +260,27 @@ class Command:
     takes_arguments: bool = False
 
 
+_TRAIN = ("training", "evaluation", "warm_start", "metrics", "compute")
+
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
         "the whole job: preprocess, train, evaluate, export, verify",
-        ("paths", "data", "schema", "training", "serving", "general"),
+        (
+            "paths",
+            "data",
+            "schema",
+            "writing",
+            "input",
+            *_TRAIN,
+            "serving",
+            "general",
+        ),
         run_all,
         "run --input=data.csv --label=income --work_dir=work/census",
     ),
     "preprocess": Command(
         "raw files to a dataset: checked rows, statistics, vocabularies",
-        ("paths", "data", "schema", "general"),
+        ("paths", "data", "schema", "writing", "general"),
         run_preprocess,
         "preprocess --input='data/*.csv' --features=features.yaml",
     ),
@@ -359,19 +292,29 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "train": Command(
         "a dataset to a trained model",
-        ("paths", "training", "general"),
+        ("paths", "data", "schema", "input", *_TRAIN, "general"),
         run_train,
         "train --work_dir=work/census --model=wide_deep --epochs=10",
     ),
     "evaluate": Command(
         "metrics of a trained model on a split",
-        ("paths", "training", "serving", "general"),
+        (
+            "paths",
+            "data",
+            "schema",
+            "input",
+            "training",
+            "serving",
+            "metrics",
+            "compute",
+            "general",
+        ),
         run_evaluate,
         "evaluate --work_dir=work/census --eval_split=test",
     ),
     "export": Command(
         "a trained model to a SavedModel that is loaded again and compared",
-        ("paths", "training", "serving", "general"),
+        ("paths", "data", "schema", "input", "training", "serving", "general"),
         run_export,
         "export --work_dir=work/census",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from pipeline import checkpoints
 from pipeline.compat import tf
 from pipeline.dataset import Dataset
 from pipeline.types import ExitCode, UserError
@@ -30,7 +31,7 @@ def check_checkpoint(path: str) -> None:
     reason = _first_unreadable(path)
     if reason is not None:
         raise UserError(
-            f"the checkpoint {path} is damaged ({reason}): restore its files, or"
+            f"the checkpoint {checkpoints.unpinned(path)} is damaged ({reason}): restore its files, or"
             " remove the model directory and train again",
             ExitCode.BAD_DATA,
         )

@@ -7,7 +7,7 @@ import dataclasses
 import random
 from pathlib import Path
 
-from pipeline import export_model, train
+from pipeline import export_model, train, train_plan
 from pipeline.console import Console
 from pipeline.dataset import Dataset, open_dataset
 from pipeline.export_model import ExportResult
@@ -155,7 +155,6 @@ def training_flags(model: str, **changes) -> TrainingFlags:
         "epochs": 1.0,
         "max_steps": 4,
         "seed": 1,
-        "shuffle_rows": 1000,
         "checkpoint_steps": None,
         "keep_checkpoints": 3,
         "summary_steps": 100,
@@ -164,14 +163,16 @@ def training_flags(model: str, **changes) -> TrainingFlags:
     return TrainingFlags(**{**values, **changes})
 
 
+def run_training(
+    directory: Path, settings: TrainingFlags, dataset: Dataset, console=QUIET
+) -> train.TrainResult:
+    plan = train_plan.plan(str(directory), settings, dataset)
+    return train.run(plan, dataset, "", console)
+
+
 def train_model(job: Job, model: str, **changes) -> TrainedModel:
-    train.run(
-        str(job.model_dir(model)),
-        training_flags(model, **changes),
-        job.dataset(),
-        "",
-        QUIET,
-    )
+    settings = training_flags(model, **changes)
+    run_training(job.model_dir(model), settings, job.dataset())
     return job.model(model)
 
 

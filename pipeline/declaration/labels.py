@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from pipeline.declaration.columns import known_column
-from pipeline.declaration.features import FEATURE_NAME
+from pipeline.declaration.feature_nodes import FEATURE_NAME
 from pipeline.declaration.nodes import Node, build
 from pipeline.types import Column, ColumnType, Distribution, Label, Labels
 

@@ -8,14 +8,12 @@ from pipeline.declaration import labels as labels_
 from pipeline.declaration import nodes
 from pipeline.declaration import split as split_
 from pipeline.declaration.columns import known_column
-from pipeline.declaration.features import Context
 from pipeline.declaration.split import DEFAULT_FRACTIONS
 from pipeline.types import (
     AnyLabel,
     AnySplit,
     ColumnType,
     Declaration,
-    Feature,
     Split,
     label_of,
 )
@@ -52,9 +50,5 @@ def load(path: str) -> Declaration:
     split: AnySplit = Split(DEFAULT_FRACTIONS)
     if "split" in fields:
         split = split_.read(fields["split"], columns)
-    features: dict[str, Feature] = {}
-    for name, node in fields["features"].items():
-        features[name] = features_.read(name, node, Context(columns, label, features))
-    if not features:
-        fields["features"].fail("declares no feature")
+    features = features_.read(fields["features"], columns, label)
     return Declaration(columns, features, split, label, weight)

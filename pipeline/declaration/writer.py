@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 from collections.abc import Mapping
 
 import yaml
 
-from pipeline.declaration.features import FEATURE_NAME
+from pipeline.declaration.feature_nodes import FEATURE_NAME
 from pipeline.types import (
     AnyLabel,
     AnySplit,
@@ -18,7 +19,6 @@ from pipeline.types import (
     Feature,
     Label,
     OutOfRange,
-    Scale,
     Split,
     TimeSplit,
 )
@@ -77,7 +77,7 @@ def _feature_line(feature: Feature) -> str:
             continue
         if field.name == "column" and value == feature.name:
             continue
-        values[field.name] = value.value if isinstance(value, Scale) else value
+        values[field.name] = value.value if isinstance(value, enum.Enum) else value
     return _line(feature.name, values)
 
 
