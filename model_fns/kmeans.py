@@ -36,6 +36,22 @@ def _read_before_adding(graph: tf.Graph) -> None:
                 add._add_control_input(reader)
 
 
+class _FirstBatch(tf.compat.v1.train.SessionRunHook):
+    """Skips a batch where training goes on.
+
+    Training that begins draws its first centres from a batch of their own. That batch
+    is no step, so a run that goes on would otherwise be one batch behind.
+    """
+
+    def __init__(self, batch: tf.Tensor):
+        self._batch = batch
+
+    def after_create_session(self, session, coord):
+        step = tf.compat.v1.train.get_global_step(session.graph)
+        if session.run(step):
+            session.run(self._batch)
+
+
 def build(
     declaration: Declaration,
     constants: Constants,
@@ -44,11 +60,13 @@ def build(
 ) -> estimator.Estimator:
     """Returns an Estimator that finds clusters in the deep part's features.
 
-    Categories are one-hot, whatever their `embedding`.
-    Predictions: `cluster_index`, int64 [batch], and `all_distances`, float32 [batch,
-    clusters] (squared where they are Euclidean). A label is not looked at. The loss
-    is the mean distance to the nearest centre; the premade one is a batch's sum,
-    whose mean over batches depends on their size.
+    Categories are one-hot, whatever their `embedding`. Predictions: `cluster_index`,
+    int64 [batch], and `all_distances`, float32 [batch, clusters] (squared where they are
+    Euclidean). A label is not looked at. A run that goes on gives the clusters of an
+    uninterrupted one where a batch has at least as many rows as there are clusters.
+
+    The loss is the mean distance to the nearest centre; the premade one is a batch's
+    sum, whose mean over batches depends on their size.
 
     Raises:
       UserError: No feature is for the deep part.
@@ -85,6 +103,14 @@ def build(
             spec.predictions[premade.ALL_DISTANCES], axis=1, name="nearest"
         )
         metrics = {"average_loss": tf.compat.v1.metrics.mean(distances)}
-        return spec._replace(loss=tf.reduce_mean(distances), eval_metric_ops=metrics)
+        first = next(value for _, value in sorted(features.items()))
+        return spec._replace(
+            loss=tf.reduce_mean(distances),
+            eval_metric_ops=metrics,
+            export_outputs={
+                "predict": estimator.export.PredictOutput(spec.predictions)
+            },
+            training_hooks=[*spec.training_hooks, _FirstBatch(first)],
+        )
 
     return estimator.Estimator(model_fn, config=config)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 
+from model_fns import hparams, metric_names
 from model_fns.metric_names import Metric
+from model_fns.registry import Model
+from pipeline.types import Declaration, UserError
 
 _XLA_FLAGS = "TF_XLA_FLAGS"
 _XLA_ON_CPU = "--tf_xla_cpu_global_jit"
@@ -34,6 +37,21 @@ class EstimatorOptions:
             "xla": self.xla,
         }
         return {name: value for name, value in values.items() if value}
+
+    def check(self, model: Model, declaration: Declaration) -> None:
+        """Checks that each option has an effect on a model and its label.
+
+        Raises:
+          UserError: One has none.
+        """
+        metric_names.check(self.metrics, declaration)
+        if self.mixed_precision and not issubclass(
+            model.hparams, (hparams.Custom, hparams.Free)
+        ):
+            raise UserError(
+                f"--mixed_precision has no effect on {model.name}, which is not made"
+                " of Keras layers of ours; leave it out"
+            )
 
     def prepare(self) -> None:
         """Sets what TensorFlow reads when it is imported."""

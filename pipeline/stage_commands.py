@@ -1,4 +1,4 @@
-"""The commands that make a model, from raw files to an export."""
+"""The commands that make a model, from raw files to an export, and all in one."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
-from model_fns import metric_names, registry
+from model_fns import registry
 from pipeline import (
     data_choice,
     environment,
     model_dir,
-    train_plan,
     training_checks,
+    training_commands,
     warm_start_plan,
 )
 from pipeline import manifest as manifests
 from pipeline.flags import input as input_flags
-from pipeline.flags.training import TrainingFlags
 from pipeline.invocation import Invocation
 from pipeline.manifest import Manifest
 from pipeline.preprocess import stage as preprocess_stage
@@ -25,14 +24,6 @@ from pipeline.types import UserError
 
 # Stages import TensorFlow or Beam, which takes seconds. So a command first checks
 # everything that can be checked without them, and imports its stages then.
-
-_MAIN_METRICS = ("accuracy", "auc", "average_loss", "loss")
-
-
-def _check_model(training: TrainingFlags, directory: str) -> None:
-    registry.find(training.model)
-    model_dir.parse_hparams(training.model, training.hparams)
-    train_plan.check_flags(training, directory)
 
 
 def _check_dataset_dir(dataset: str, inputs: Sequence[str]) -> None:
@@ -81,67 +72,6 @@ def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
     return manifest
 
 
-def _train(call: Invocation) -> None:
-    dataset, flagfile = data_choice.open_data(call)
-    plan = train_plan.plan(
-        call.paths.model, call.training, dataset, call.input, call.options
-    )
-    # The stage checks again, under its lock; here the answer comes at once.
-    if not training_checks.must_restart(
-        plan.model.training, call.training, call.paths.model, plan.model
-    ):
-        training_checks.check_same_structure(plan.model)
-    call.options.prepare()
-    environment.load_tensorflow(call.console.verbosity)
-    from pipeline import train
-
-    result = train.run(plan, dataset, flagfile, call.console)
-    results = result.manifest.results
-    best = results["best"]
-    call.console.result(
-        f"model:      {call.paths.model}\n"
-        f"            step {results['global_step']:,} ({result.steps:,} now); look at"
-        f" it with tensorboard --logdir={call.paths.model}"
-    )
-    if best:
-        call.console.result(
-            f"            best checkpoint: step {best['global_step']:,},"
-            f" {best['metric']} {best['value']:.6f} on the eval split"
-        )
-
-
-def _evaluate(call: Invocation) -> None:
-    paths, serving = call.paths, call.serving
-    if not serving.eval_only_once and serving.checkpoint != "latest":
-        raise UserError("--checkpoint has no effect with --noeval_only_once")
-    # A training that is followed may have yet to begin.
-    model = model_dir.open_model(paths.model) if serving.eval_only_once else None
-    manifests.check_replaceable("evaluation_dir", paths.evaluation, "evaluate")
-    dataset, _ = data_choice.open_data(call)
-    metric_names.check(call.options.metrics, dataset.declaration)
-    call.options.prepare()
-    environment.load_tensorflow(call.console.verbosity)
-    from pipeline import evaluate, follow
-
-    place, split, console = paths.evaluation, serving.eval_split, call.console
-    how = (call.options, call.input)
-    if model is None:
-        manifest = follow.run(place, paths.model, dataset, serving, console, *how)
-    else:
-        manifest = evaluate.run(
-            place, model, dataset, split, console, serving.checkpoint, *how
-        )
-    metrics = manifest.results["metrics"]
-    asked = [n for n in metrics if n.split("/")[0] in map(str, call.options.metrics)]
-    shown = [n for n in dict.fromkeys([*_MAIN_METRICS, *asked]) if n in metrics]
-    main = ", ".join(f"{n} {metrics[n]:.6f}" for n in shown)
-    call.console.result(
-        f"evaluation: {call.paths.evaluation}\n"
-        f"            {manifest.configuration['split']} split,"
-        f" {manifest.results['rows']:,} rows: {main}"
-    )
-
-
 def _export(call: Invocation) -> None:
     model = model_dir.open_model(call.paths.model)
     dataset, _ = data_choice.open_data(call)
@@ -166,14 +96,14 @@ def run_preprocess(call: Invocation) -> None:
 
 
 def run_train(call: Invocation) -> None:
-    _check_model(call.training, call.paths.model)
+    training_commands.check_flags(call)
     data_choice.check_training(call.input, call.training, call.console.verbosity)
-    _train(call)
+    training_commands.train(call)
 
 
 def run_evaluate(call: Invocation) -> None:
     data_choice.check_not_training(call.input, call.given, "evaluate")
-    _evaluate(call)
+    training_commands.evaluate(call)
 
 
 def run_export(call: Invocation) -> None:
@@ -183,7 +113,7 @@ def run_export(call: Invocation) -> None:
 
 def run_all(call: Invocation) -> None:
     """preprocess, train, evaluate, export, verify; each only where needed."""
-    _check_model(call.training, call.paths.model)
+    training_commands.check_flags(call)
     data_choice.check_training(call.input, call.training, call.console.verbosity)
     if call.input.input_fn == input_flags.DIRECT:
         raise UserError(
@@ -209,6 +139,6 @@ def run_all(call: Invocation) -> None:
         )
         training_checks.must_restart(asked, call.training, call.paths.model)
     _preprocess(call, plan)
-    _train(call)
-    _evaluate(call)
+    training_commands.train(call)
+    training_commands.evaluate(call)
     _export(call)

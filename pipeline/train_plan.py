@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from model_fns import metric_names, registry
+from model_fns import registry
 from pipeline import early_stopping, metric_order, model_dir, warm_start_plan
 from pipeline.dataset import Dataset
 from pipeline.early_stopping import Rule
@@ -83,7 +83,7 @@ def plan(
     registry.check_task(
         registry.find(settings.model), dataset.declaration, dataset.directory
     )
-    metric_names.check(options.metrics, dataset.declaration)
+    options.check(registry.find(settings.model), dataset.declaration)
     rows = dataset.shards("train").rows
     dataset.shards("eval")
     warm_start = warm_start_plan.plan(settings.warm_start, directory)
@@ -96,7 +96,7 @@ def plan(
     constants = dataset.constants()
     if warm_start is not None:
         warm_start.check_label(dataset.declaration)
-        constants = warm_start.keep_ids(constants)
+        constants = warm_start.keep_ids(constants, dataset.declaration)
     evaluation = settings.evaluation
     epoch_steps = math.ceil(rows / settings.batch_size)
     max_steps = settings.max_steps

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline import checkpoints, model_dir
 from pipeline.flags.warm_start import WarmStartFlags
 from pipeline.model_dir import TrainedModel
-from pipeline.types import Constants, Declaration, UserError
+from pipeline.types import Constants, Declaration, UserError, groups
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,18 +40,27 @@ class WarmStart:
             "renamed": [list(pair) for pair in self.renamed],
         }
 
-    def keep_ids(self, constants: Constants) -> Constants:
+    def keep_ids(self, constants: Constants, declaration: Declaration) -> Constants:
         """Returns constants whose vocabularies begin with the source's terms, in its
         order, so that terms keep their ids where none has gone."""
         if self.model is None:
             return constants
         there = self.model.constants.vocabularies
+        # Features that share a vocabulary must go on to have the same one.
+        of_group = {
+            group: there[f.name]
+            for group, members in groups(self.model.declaration.features).items()
+            for f in members
+            if f.name in there
+        }
         vocabularies = {}
-        for feature, terms in constants.vocabularies.items():
-            ours, known = set(terms), there.get(feature, ())
+        for name, terms in constants.vocabularies.items():
+            group = getattr(declaration.features[name], "shared", None)
+            known = of_group.get(group, ()) if group else there.get(name, ())
+            ours = set(terms)
             kept = [term for term in known if term in ours]
-            new = set(kept)
-            vocabularies[feature] = (*kept, *(t for t in terms if t not in new))
+            before = set(kept)
+            vocabularies[name] = (*kept, *(t for t in terms if t not in before))
         return dataclasses.replace(constants, vocabularies=vocabularies)
 
     def check_label(self, declaration: Declaration) -> None:

@@ -16,9 +16,10 @@ from pipeline.types import (
     Crossed,
     Feature,
     Hashed,
-    Identity,
-    Numeric,
-    Vocabulary,
+    Image,
+    fixed_size,
+    is_category,
+    is_looked_up,
 )
 
 FRESH = -1
@@ -36,17 +37,20 @@ def _column_name(model: TrainedModel, feature: Feature) -> str:
     """Returns the feature column's name, by which premade models name variables."""
     if isinstance(feature, Crossed):
         return "_X_".join(sorted(_leaf_name(model, name) for name in feature.of))
-    return _leaf_name(model, feature.name)
+    name = _leaf_name(model, feature.name)
+    if getattr(feature, "weights", None) is not None:
+        return f"{name}_weighted_by_.{feature.name}.weights"
+    return name
 
 
 def _ids(model: TrainedModel, feature: Feature) -> int:
     """Returns how many ids a categorical feature has."""
-    if isinstance(feature, Vocabulary):
+    if is_looked_up(feature):
         terms = model.constants.vocabularies[feature.name]
         return len(terms) + feature.oov_buckets
     if isinstance(feature, Bucketized):
         return len(model.constants.boundaries[feature.name]) + 1
-    return feature.buckets + isinstance(feature, Identity)
+    return fixed_size(feature)
 
 
 class Correspondence:
@@ -82,7 +86,7 @@ class Correspondence:
         if not new_shape:
             return np.zeros([0], np.int64)
         for feature in self._new.declaration.features.values():
-            if not isinstance(feature, Numeric) and self._is_table(name, feature):
+            if is_category(feature) and self._is_table(name, feature):
                 return self._fitting(self._block(feature), old_shape, new_shape)
         layer = self._inputs["dnn/" in name]
         if layer is not None:
@@ -101,18 +105,22 @@ class Correspondence:
 
     def _is_table(self, name: str, feature: Feature) -> bool:
         places = {feature.name, _column_name(self._new, feature)}
+        if getattr(feature, "shared", None) is not None:
+            places.add(feature.shared)
         pattern = "|".join(map(re.escape, sorted(places)))
         return (
-            re.search(rf"/(?:{pattern})(?:_embedding)?/{_TABLE}(?:/|$)", name)
+            re.search(
+                rf"/(?:{pattern})(?:(?:_shared)?_embedding)?/{_TABLE}(?:/|$)", name
+            )
             is not None
         )
 
     def _block(self, feature: Feature) -> np.ndarray | None:
         """Returns the rows of a categorical feature's ids; None for another feature."""
         old = self._old.declaration.features.get(feature.name)
-        if type(old) is not type(feature):
+        if type(old) is not type(feature) or is_looked_up(old) != is_looked_up(feature):
             return None
-        if isinstance(feature, Vocabulary):
+        if is_looked_up(feature):
             return self._terms(feature, old)
         size = _ids(self._new, feature)
         if _ids(self._old, old) != size:
@@ -123,7 +131,7 @@ class Correspondence:
                 return np.full([size], FRESH)
         return np.arange(size)
 
-    def _terms(self, new: Vocabulary, old: Vocabulary) -> np.ndarray:
+    def _terms(self, new: Feature, old: Feature) -> np.ndarray:
         there = self._old.constants.vocabularies[old.name]
         place = {term: i for i, term in enumerate(there)}
         terms = self._new.constants.vocabularies[new.name]
@@ -141,7 +149,7 @@ class Correspondence:
         rows = self._block(feature)
         if rows is None:
             return True
-        if isinstance(feature, Vocabulary):
+        if is_looked_up(feature):
             known = len(self._old.constants.vocabularies[name])
             rows = rows[:known]
         return not np.array_equal(rows, np.arange(len(rows)))
@@ -155,35 +163,43 @@ class Correspondence:
         rows = []
         for feature, size in self._layout(self._new, premade):
             start, old, old_size = starts.get(feature.name, (0, None, 0))
-            block = None
-            if type(old) is type(feature) and old.use != "wide":
-                if isinstance(feature, Numeric) or feature.embedding is not None:
-                    block = np.arange(size) if size == old_size else None
-                elif old.embedding is None:
-                    block = self._block(feature)
-            if block is None:
-                block = np.full([size], FRESH)
+            block = self._part(old, old_size, feature, size)
             rows.append(np.where(block == FRESH, FRESH, block + start))
         return (width, np.concatenate(rows)) if rows else None
 
+    def _part(
+        self, old: Feature | None, old_size: int, new: Feature, size: int
+    ) -> np.ndarray:
+        """Returns the rows of a feature's part of the input, counted from its start."""
+        block = None
+        if type(old) is type(new):
+            if not is_category(new) or new.embedding is not None:
+                block = np.arange(size) if size == old_size else None
+            elif old.embedding is None:
+                block = self._block(new)
+        return np.full([size], FRESH) if block is None else block
+
     def _layout(self, model: TrainedModel, premade: bool) -> list[tuple[Feature, int]]:
         """Returns the deep features and their widths, in the order of the input."""
-        deep = [
-            f for f in model.declaration.features.values() if f.use in ("deep", "both")
-        ]
+        features = model.declaration.features
+        deep = [f for f in features.values() if f.use in ("deep", "both")]
         if premade:
             deep.sort(key=lambda f: self._dense_name(model, f))
         else:
-            deep.sort(key=lambda f: isinstance(f, Numeric))
+            deep.sort(key=lambda f: (not is_category(f)) + isinstance(f, Image))
         return [(f, self._width(model, f)) for f in deep]
 
     def _width(self, model: TrainedModel, feature: Feature) -> int:
-        if isinstance(feature, Numeric):
+        if isinstance(feature, Image):
+            return feature.height * feature.width * feature.channels
+        if not is_category(feature):
             return 1
         return feature.embedding or _ids(model, feature)
 
     def _dense_name(self, model: TrainedModel, feature: Feature) -> str:
+        if getattr(feature, "shared", None) is not None:
+            return f"{feature.shared}_shared_embedding"
         name = _column_name(model, feature)
-        if isinstance(feature, Numeric):
+        if not is_category(feature):
             return name
         return f"{name}_{'indicator' if feature.embedding is None else 'embedding'}"

@@ -23,7 +23,7 @@ PAGES += (
     "docs/features.md",
     "docs/compat.md",
 )
-PAGES += ("docs/runners.md",)
+PAGES += ("docs/runners.md", "docs/custom_models.md")
 _COMMAND = re.compile(r"^    (?:\.venv/bin/)?python -m pipeline (?!COMMAND)(.+)$", re.M)
 
 

@@ -97,6 +97,7 @@ EARLY = ("types", "files", "manifest", "console", "inputs", "app", "commands")
 EARLY += ("environment", "model_dir", "training_checks", "show", "predict", "dataset")
 EARLY += ("checkpoints", "best", "evaluations", "done", "metric_order")
 EARLY += ("early_stopping", "train_plan", "warm_start_plan")
+EARLY += ("training_commands",)
 EARLY += ("declaration/*", "flags/*", "preprocess/stage")
 HEAVY = ("pipeline.compat", "input_fns", "pipeline.preprocess.beam_job", *TENSORFLOW)
 

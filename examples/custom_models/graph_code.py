@@ -33,7 +33,9 @@ def model_fn(features, labels, mode, params):
             "accuracy": tf.metrics.accuracy(labels, predictions["class_id"]),
             "auc": tf.metrics.auc(labels, predictions["probability"]),
         }
-        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
+        return tf.estimator.EstimatorSpec(
+            mode, predictions=predictions, loss=loss, eval_metric_ops=metrics
+        )
     optimizer = tf.train.AdagradOptimizer(params.get("rate", 0.05))
     with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
         step = optimizer.minimize(loss, global_step=tf.train.get_global_step())

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from model_fns import premade_hparams, registry
-from pipeline.types import Numeric, Scale, Vocabulary
+from pipeline.types import Numeric, Vocabulary
 
 KMEANS = registry.find("kmeans")
 _FEATURES = [
     Numeric("age", "age"),
-    Numeric("number", "\u65e5\u672c", Scale.NONE),
     Vocabulary("place", "\u6771\u4eac", embedding=2, use="deep"),
 ]
 _CENTRES = {20: "x", 50: "y", 80: "z"}
@@ -72,7 +71,7 @@ def test_centres_are_the_means_of_their_rows(tmp_path):
     centres = models.variables(model)["clusters"]
     # place is one-hot (x, y and one for unknown ones), so what trains no embedding
     # has none.
-    assert centres.shape == (3, 5)
+    assert centres.shape == (3, 4)
     ages = sorted(45 + 15 * centre[0] for centre in centres)
     wanted = [
         np.mean([r["age"] for r in case.rows if r["\u6771\u4eac"] == place])
@@ -88,7 +87,7 @@ def test_fewer_rows_than_clusters_end(tmp_path):
         KMEANS, premade_hparams.KMeans(clusters=9), case, tmp_path / "model"
     )
     models.train(model, case, 3)
-    assert models.variables(model)["clusters"].shape == (9, 5)
+    assert models.variables(model)["clusters"].shape == (9, 4)
 
 
 @pytest.mark.parametrize(

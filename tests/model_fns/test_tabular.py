@@ -114,7 +114,6 @@ def _pair_case(directory):
         ("dcn", {}),
         ("dcn", {"rank": 3}),
         ("dcn", {"rank": 3, "experts": 2}),
-        ("dcn", {"structure": "stacked"}),
     ],
 )
 def test_products_of_features_are_learned(tmp_path, name, changes):
@@ -134,6 +133,21 @@ def test_products_of_features_are_learned(tmp_path, name, changes):
 def test_every_form_of_dcn_goes_on_as_it_would_have(tmp_path, changes):
     settings = tabular_hparams.Dcn(hidden_units=(8,), dropout=0.3, **changes)
     models.check_resumed_equals_uninterrupted(registry.find("dcn"), settings, tmp_path)
+
+
+@pytest.mark.parametrize(("structure", "width"), [("parallel", 8 + 4), ("stacked", 4)])
+def test_what_the_logits_of_dcn_read(tmp_path, structure, width):
+    """Two embeddings of 4 make 8 numbers, on which the network has a layer of 4."""
+    case = _pair_case(tmp_path / "data")
+    settings = tabular_hparams.Dcn(hidden_units=(4,), structure=structure)
+    model = models.build(registry.find("dcn"), settings, case, tmp_path / "model")
+    models.train(model, case, 1)
+    (kernel,) = (
+        value
+        for name, value in models.variables(model).items()
+        if name.endswith("logits/kernel")
+    )
+    assert kernel.shape == (width, 1)
 
 
 def test_batch_norm_decides_variables(tmp_path):

@@ -107,6 +107,8 @@ FLAGS = {
     "warm_start": "warm_start_from warm_start_vars warm_start_map",
     "serving": "eval_split verify_rows keep_versions version checkpoint"
     " eval_only_once eval_timeout_secs",
+    "metrics": "metrics",
+    "compute": "mixed_precision xla",
     "schema": "schema",
     "checks": "against drift_threshold row_factor",
     "showing": "format rows split",

@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from model_fns import feature_columns, feature_layers
 from pipeline.compat import tf
 from pipeline.model_dir import TrainedModel, Training
-from pipeline.types import Crossed, Hashed, Numeric, Vocabulary
+from pipeline.types import (
+    Crossed,
+    Date,
+    DatePart,
+    Hashed,
+    Image,
+    Numeric,
+    Text,
+    TokenSequence,
+    Vocabulary,
+)
 from pipeline.warm_start_rows import FRESH, Correspondence
 
 KERNEL = {"dnn": "dnn/hiddenlayer_0/kernel", "keras": "wide_deep/hidden_0/dense/kernel"}
@@ -50,6 +60,41 @@ def test_the_premade_input_is_as_feature_columns_have_it(case):
     for (feature, _), column in zip(layout, deep, strict=True):
         crossed = isinstance(case.declaration.features[feature], Crossed)
         assert crossed or column.name.startswith(feature)
+
+
+def test_the_premade_input_of_other_kinds(case):
+    """With weights, shared tables, dates, texts, sequences and images."""
+    features = (
+        Vocabulary("w", "a", embedding=2, weights="b"),
+        Vocabulary("z", "a", weights="b"),
+        Vocabulary("s1", "a", embedding=3, shared="mine"),
+        Vocabulary("s2", "c", embedding=3, shared="mine"),
+        Date("month", "d", DatePart.MONTH, use="deep"),
+        Date("year", "d", DatePart.YEAR, use="deep"),
+        Text("text", "a", buckets=7, embedding=2),
+        TokenSequence("sequence", "a", ",", 5),
+        Image("picture", "a", 2, 3),
+    )
+    model = _model(case, features, **dict.fromkeys(["w", "z", "s1", "s2"], (b"a",)))
+    vocabularies = {**model.constants.vocabularies, "sequence": (b"a", b"b", b"c")}
+    constants = dataclasses.replace(
+        model.constants,
+        vocabularies=vocabularies,
+        scalings={"year": model.constants.scalings["age"]},
+    )
+    model = dataclasses.replace(model, constants=constants)
+    _, deep = feature_columns.compile_columns(model.declaration, constants)
+    deep.sort(key=lambda column: column.name)
+    widths = [column.variable_shape.num_elements() for column in deep]
+    layout = [width for _, width in _layout(model, "dnn")]
+    assert layout[layout.index(3) : layout.index(3) + 2] == [3, 3]
+    del layout[layout.index(3)]
+    layout[layout.index(3)] = 6
+    assert layout == widths
+    names = ["/".join([c.name, "embedding_weights"]) for c in deep]
+    (shared,) = [name for name in names if "mine" in name]
+    rows = Correspondence(model, model).rows(f"a/{shared}", [2, 3], [2, 3])
+    assert rows.tolist() == [0, 1]
 
 
 def test_the_keras_input_is_as_the_layer_has_it(case):
