@@ -54,12 +54,12 @@ def check(node: Node, feature: Feature, earlier: int) -> int:
     if earlier + needed > memory:
         together = f", with those above it {_gib(earlier + needed)}" if earlier else ""
         dict(node.items())[setting].fail(
-            f"{ids} {setting} would need {_gib(needed)} in training (weights, and the"
+            f"{getattr(feature, setting)} {setting} would need {_gib(needed)} in training (weights, and the"
             f" optimizer's two numbers for each){together}; this machine has"
             f" {_gib(memory)}: take fewer, or a narrower embedding"
         )
     if ids > _MOST_IDS:
-        dict(node.items())[setting].fail(f"{ids} {setting}; at most {_MOST_IDS}")
+        dict(node.items())[setting].fail(f"too many; allowed: at most {_MOST_IDS}")
     return earlier + needed
 
 
