@@ -116,12 +116,9 @@ class FeatureEncoder(tf_keras.layers.Layer):
         return encoded
 
     def _number(self, feature: Feature, raw) -> tf.Tensor:
-        value = transforms.scaled(
-            categories.number(feature, raw),
-            feature.scale,
-            self._constants.scalings[feature.name],
-            getattr(feature, "clip", None),
-        )
+        scaling = self._constants.scalings[feature.name]
+        value = categories.number(feature, raw)
+        value = transforms.scaled_feature(value, feature, scaling)
         return value[:, tf.newaxis]
 
     def _ids(

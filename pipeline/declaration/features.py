@@ -102,7 +102,9 @@ def read(
     needed = 0
     for name, child in node.items():
         feature = _read(name, child, Context(columns, label, features))
-        needed = memory.check(child, feature, needed)
+        shared = getattr(feature, "shared", None)
+        has_table = shared is not None and shared in groups(features)
+        needed = memory.check(child, feature, needed, has_table)
         features[name], nodes[name] = feature, child
     if not features:
         node.fail("declares no feature")
