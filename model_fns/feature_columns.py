@@ -89,10 +89,9 @@ class _Compiler:
             return tf.feature_column.numeric_column(
                 feature.name,
                 normalizer_fn=functools.partial(
-                    transforms.scaled,
-                    scale=feature.scale,
+                    transforms.scaled_feature,
+                    feature=feature,
                     scaling=self._constants.scalings[feature.name],
-                    clip=getattr(feature, "clip", None),
                 ),
             )
         if isinstance(feature, Image):

@@ -2,7 +2,7 @@
 
 `FeatureEncoder` turns raw columns into what each feature is; `WideLogits`, `DeepVector`
 and `FieldVectors` turn that into the inputs of linear models, networks and
-factorisation machines, `SequenceVectors` into that of models for sequences. All of it
+factorisation machines (`sequence_layers` has those of models for sequences). All of it
 computes in float32, whatever the global policy: in bfloat16 raw numbers would lose all
 but three digits.
 """
@@ -23,7 +23,6 @@ from pipeline.types import (
     Feature,
     Hashed,
     Image,
-    TokenSequence,
     fixed_size,
     is_category,
     is_looked_up,
@@ -119,12 +118,9 @@ class FeatureEncoder(tf_keras.layers.Layer):
         return encoded
 
     def _number(self, feature: Feature, raw) -> tf.Tensor:
-        value = transforms.scaled(
-            categories.number(feature, raw),
-            feature.scale,
-            self._constants.scalings[feature.name],
-            getattr(feature, "clip", None),
-        )
+        scaling = self._constants.scalings[feature.name]
+        value = categories.number(feature, raw)
+        value = transforms.scaled_feature(value, feature, scaling)
         return value[:, tf.newaxis]
 
     def _ids(
@@ -309,40 +305,3 @@ class FieldVectors(tf_keras.layers.Layer):
             for image in self._images
         ]
         return tf.stack(fields, axis=1)
-
-
-class SequenceVectors(tf_keras.layers.Layer):
-    """The values of a sequence in order, for recurrent and attention models.
-
-    Call it with `Encoded`; it returns float32 [batch, max_length, width], with zeros
-    after the last value, and bool [batch, max_length]: which of them are values.
-
-    Args:
-      feature: The feature; it has an embedding or is one-hot.
-      seed: For the embedding.
-    """
-
-    def __init__(
-        self, encoder: FeatureEncoder, feature: TokenSequence, seed: int, **kwargs
-    ):
-        super().__init__(dtype="float32", **kwargs)
-        self._feature = feature
-        self._size = encoder.sizes[feature.name]
-        self._table = None
-        if feature.embedding is not None:
-            initializer = tables.narrow_normal(feature.embedding, seed)
-            self._table = Table(
-                self._size, feature.embedding, initializer, None, feature.name
-            )
-
-    def call(self, encoded: Encoded) -> tuple[tf.Tensor, tf.Tensor]:
-        ids = encoded[self._feature.name]
-        flat = ids.flat_values
-        if self._table is None:
-            vectors = tf.one_hot(flat, self._size)
-        else:
-            vectors = self._table(flat)
-        length = self._feature.max_length
-        width = self._feature.embedding or self._size
-        padded = ids.with_flat_values(vectors).to_tensor(shape=[None, length, width])
-        return padded, tf.sequence_mask(ids.row_lengths(), length)

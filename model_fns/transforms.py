@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Union
 
 from pipeline.compat import tf
-from pipeline.types import Scale, Scaling
+from pipeline.types import Date, Numeric, Scale, Scaling
 
 
 def scaled(
@@ -22,7 +22,7 @@ def scaled(
     """Returns a number scaled as `types.Scale` defines it, float32.
 
     Args:
-      value: Of any number type; NaN, which stands for no number, gives 0.
+      value: Of any number type.
       scale: The way.
       scaling: Its constants.
       clip: Lowest and highest number before scaling.
@@ -31,11 +31,25 @@ def scaled(
     value = tf.cast(value, tf.float64)
     if clip is not None:
         value = tf.clip_by_value(value, *clip)
-    nothing = tf.math.is_nan(value)
     if scale is Scale.LOG:
         value = tf.sign(value) * tf.math.log1p(tf.abs(value))
-    result = tf.cast((value - scaling.shift) * scaling.factor, tf.float32)
-    return tf.where(nothing, tf.zeros_like(result), result)
+    return tf.cast((value - scaling.shift) * scaling.factor, tf.float32)
+
+
+def scaled_feature(
+    value: tf.Tensor, feature: Numeric | Date, scaling: Scaling
+) -> tf.Tensor:
+    """Returns the number of a feature as the model gets it, float32.
+
+    Args:
+      value: What `categories.number` says of it, any shape.
+      feature: The feature; of a date NaN, which stands for no date, gives 0.
+      scaling: Its constants.
+    """
+    if isinstance(feature, Date):
+        result = scaled(value, feature.scale, scaling)
+        return tf.where(tf.math.is_nan(value), tf.zeros_like(result), result)
+    return scaled(value, feature.scale, scaling, feature.clip)
 
 
 def bucket_ids(value: tf.Tensor, boundaries: Sequence[float]) -> tf.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 from pipeline import checkpoints
@@ -37,9 +38,29 @@ def check_checkpoint(path: str) -> None:
         )
 
 
+# What `model_fns/images.py` says of a value, and where TensorFlow fails to decode one.
+_NO_IMAGE = re.compile(
+    r"feature (\S+): a value of column .* is no JPEG or PNG image"
+    r"|\{\{node (?:\S+/)?([^/\s]+)/DecodeImage\}\}"
+)
+
+
+def _check_images(error: tf.errors.OpError, dataset: Dataset) -> None:
+    """Checks that the error is not about an image that cannot be decoded."""
+    found = _NO_IMAGE.search(str(error))
+    feature = dataset.declaration.features.get(found and (found[1] or found[2]))
+    if feature is not None:
+        raise UserError(
+            f"feature {feature.name}: a value of column {feature.column} is no JPEG or"
+            " PNG image that can be decoded; remove such rows from the input, or leave"
+            " their image out, and run preprocess again",
+            ExitCode.BAD_DATA,
+        ) from error
+
+
 @contextlib.contextmanager
 def explained(dataset: Dataset, checkpoint: str | None) -> Iterator[None]:
-    """Turns errors about damaged files into one line that names the file.
+    """Turns errors about damaged files and images into one line that names them.
 
     TensorFlow's own message names a position at best. Files are only looked at when
     an error occurs; an error that none of them explains is raised as it is.
@@ -49,7 +70,7 @@ def explained(dataset: Dataset, checkpoint: str | None) -> Iterator[None]:
       checkpoint: What the body restores; None for nothing.
 
     Raises:
-      UserError: A record file or the checkpoint is damaged (BAD_DATA).
+      UserError: A record file, the checkpoint or an image is damaged (BAD_DATA).
     """
     try:
         yield
@@ -61,6 +82,7 @@ def explained(dataset: Dataset, checkpoint: str | None) -> Iterator[None]:
                 " preprocess again",
                 ExitCode.BAD_DATA,
             ) from error
+        _check_images(error, dataset)
         if checkpoint is not None:
             check_checkpoint(checkpoint)
         raise

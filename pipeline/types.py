@@ -14,6 +14,13 @@ from pipeline.column_types import Column as Column
 from pipeline.column_types import ColumnType as ColumnType
 from pipeline.column_types import Default as Default
 from pipeline.column_types import OutOfRange as OutOfRange
+from pipeline.feature_facts import columns_of as columns_of
+from pipeline.feature_facts import fixed_size as fixed_size
+from pipeline.feature_facts import groups as groups
+from pipeline.feature_facts import is_category as is_category
+from pipeline.feature_facts import is_looked_up as is_looked_up
+from pipeline.feature_facts import is_number as is_number
+from pipeline.feature_facts import tokens_of as tokens_of
 from pipeline.feature_settings import FIRST_SECOND as FIRST_SECOND
 from pipeline.feature_settings import ISO_DATE as ISO_DATE
 from pipeline.feature_settings import LAST_SECOND as LAST_SECOND
@@ -34,13 +41,6 @@ from pipeline.feature_types import Text as Text
 from pipeline.feature_types import TokenSequence as TokenSequence
 from pipeline.feature_types import Use as Use
 from pipeline.feature_types import Vocabulary as Vocabulary
-from pipeline.feature_types import columns_of as columns_of
-from pipeline.feature_types import fixed_size as fixed_size
-from pipeline.feature_types import groups as groups
-from pipeline.feature_types import is_category as is_category
-from pipeline.feature_types import is_looked_up as is_looked_up
-from pipeline.feature_types import is_number as is_number
-from pipeline.feature_types import tokens_of as tokens_of
 from pipeline.label_types import AnyLabel as AnyLabel
 from pipeline.label_types import Distribution as Distribution
 from pipeline.label_types import Label as Label

@@ -22,7 +22,7 @@ from pipeline.types import (
     groups,
 )
 
-_KINDS: Mapping[str, Callable[[str, Node, Context], Feature]] = {
+KINDS: Mapping[str, Callable[[str, Node, Context], Feature]] = {
     "numeric": contents.numeric,
     "bucketized": categories.bucketized,
     "vocabulary": categories.vocabulary,
@@ -56,8 +56,8 @@ def _read(name: str, node: Node, context: Context) -> Feature:
     feature_nodes.check_name(node, name)
     kinds = [n for key, n in node.items() if key == "kind"]
     if not kinds:
-        node.fail(f"needs kind; allowed: {', '.join(_KINDS)}")
-    feature = _KINDS[kinds[0].one_of(_KINDS)](name, node, context)
+        node.fail(f"needs kind; allowed: {', '.join(KINDS)}")
+    feature = KINDS[kinds[0].one_of(KINDS)](name, node, context)
     _check_different(node, feature, context)
     return feature
 
@@ -102,7 +102,9 @@ def read(
     needed = 0
     for name, child in node.items():
         feature = _read(name, child, Context(columns, label, features))
-        needed = memory.check(child, feature, needed)
+        shared = getattr(feature, "shared", None)
+        has_table = shared is not None and shared in groups(features)
+        needed = memory.check(child, feature, needed, has_table)
         features[name], nodes[name] = feature, child
     if not features:
         node.fail("declares no feature")

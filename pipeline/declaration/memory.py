@@ -23,43 +23,49 @@ def _known_ids(feature: Feature) -> tuple[str, int]:
     return "", 0
 
 
-def table_bytes(feature: Feature) -> int:
+def table_bytes(feature: Feature, has_table: bool = False) -> int:
     """Returns bytes of the feature's weights in training, without vocabularies.
 
     A one-hot category counts one weight an id in each part of the model; the first
     layer of a network makes it more.
+
+    Args:
+      feature: The feature.
+      has_table: Whether it shares the table of a feature that is counted already.
     """
     _, ids = _known_ids(feature)
     width = 0
     if ids and feature.use in ("wide", "both"):
         width += 1
-    if ids and feature.use in ("deep", "both"):
+    if ids and feature.use in ("deep", "both") and not has_table:
         width += feature.embedding or 1
     return ids * width * _BYTES * _COPIES
 
 
-def check(node: Node, feature: Feature, earlier: int) -> int:
+def check(node: Node, feature: Feature, earlier: int, has_table: bool) -> int:
     """Returns the bytes of this feature and those above it.
 
     Args:
       node: The feature's node.
+      feature: The feature.
       earlier: The bytes of the features above it.
+      has_table: Whether it shares the table of one of them.
 
     Raises:
       UserError: They are more than the machine has, or the ids too many.
     """
-    needed = table_bytes(feature)
+    needed = table_bytes(feature, has_table)
     memory = environment.memory_bytes()
     setting, ids = _known_ids(feature)
     if earlier + needed > memory:
         together = f", with those above it {_gib(earlier + needed)}" if earlier else ""
         dict(node.items())[setting].fail(
-            f"{ids} {setting} would need {_gib(needed)} in training (weights, and the"
-            f" optimizer's two numbers for each){together}; this machine has"
-            f" {_gib(memory)}: take fewer, or a narrower embedding"
+            f"{getattr(feature, setting)} {setting} would need {_gib(needed)} in"
+            " training (weights, and the optimizer's two numbers for each)"
+            f"{together}; this machine has {_gib(memory)}: take fewer, or a narrower embedding"
         )
     if ids > _MOST_IDS:
-        dict(node.items())[setting].fail(f"{ids} {setting}; at most {_MOST_IDS}")
+        dict(node.items())[setting].fail(f"too many; allowed: at most {_MOST_IDS}")
     return earlier + needed
 
 

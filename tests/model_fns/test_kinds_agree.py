@@ -9,7 +9,7 @@ from helpers_records import column, constants_for, declare
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model_fns import feature_columns, feature_layers, tables
+from model_fns import feature_columns, feature_layers, sequence_layers, tables
 from pipeline.compat import tf, tf_keras
 from pipeline.types import (
     Combiner,
@@ -335,7 +335,7 @@ def test_sequences_in_order():
         fetched, weights = [], []
         for feature, each in zip(features, columns, strict=True):
             theirs = tf_keras.experimental.SequenceFeatures([each])
-            ours = feature_layers.SequenceVectors(encoder, feature, 1)
+            ours = sequence_layers.SequenceVectors(encoder, feature, 1)
             fetched.append((theirs(inputs), ours(encoded)))
             weights += zip(theirs.weights, ours.weights, strict=True)
         session.run(
@@ -347,6 +347,10 @@ def test_sequences_in_order():
         for one, other in weights:
             one.load(session.run(other), session)
         found = session.run(fetched)
+        padded = sequence_layers.padded_ids(encoded, features[0], -1)
+        ids, lengths = session.run(padded)
+    assert ids.tolist()[:3] == [[0, 1, -1], [-1] * 3, [1, 0, 4]]
+    assert lengths.tolist() == [2, 0, 3, 1]
     assert len(weights) == 1
     for feature, ((theirs, lengths), (ours, mask)) in zip(features, found, strict=True):
         assert ours.shape[:2] == (4, 3)

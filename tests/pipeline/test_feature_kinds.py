@@ -17,6 +17,7 @@ from pipeline import estimators
 from pipeline import manifest as manifests
 from pipeline.compat import tf
 from pipeline.preprocess import constants_files, stage
+from pipeline.types import UserError
 
 ROWS = 160
 DECLARATION = """
@@ -148,3 +149,30 @@ def test_the_exported_model_agrees(job, name):
         ).all_model_checkpoint_paths
     )
     assert (first != last).any()
+
+
+ONE_IMAGE = """
+label: {column: y, classes: ["0", "1"]}
+split: {by: column, column: part, values: {train: [t], eval: [e], test: [x]}}
+columns: {y: {type: int}, part: {type: string}, photo: {type: string, default: none}}
+features: {picture: {kind: image, column: photo, height: 1, width: 1}}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "damaged"), [("wide_deep", b"GIF89a"), ("keras_wide_deep", png()[:60])]
+)
+def test_an_image_that_cannot_be_read_is_one_line(tmp_path, name, damaged):
+    (tmp_path / "features.yaml").write_text(ONE_IMAGE, encoding="utf-8")
+    rows = {"y": [0, 1] * 6, "part": ["t", "t", "e", "e", "x", "x"] * 2}
+    rows["photo"] = [png(), None, png()] * 3 + [png(), damaged, None]
+    rows["part"][10] = "t"
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    flags = helpers_jobs.data_flags(
+        tmp_path / "rows.parquet", tmp_path / "features.yaml"
+    )
+    stage.run(str(tmp_path / "dataset"), stage.plan(flags), helpers_jobs.QUIET)
+    job = helpers_jobs.Job(tmp_path, tmp_path / "rows.parquet")
+    with pytest.raises(UserError, match="^feature picture: a value of column photo is"):
+        helpers_jobs.train_model(job, name, batch_size=5)

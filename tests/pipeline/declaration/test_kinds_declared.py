@@ -210,6 +210,14 @@ class TestMemory:
         with pytest.raises(UserError, match="features.t.buckets.*with those above"):
             load(tmp_path, *features)
 
+    def test_a_shared_table_counts_once(self, tmp_path):
+        features = [
+            f"{s}: {{kind: hashed, buckets: 1000000, embedding: 50, use: deep,"
+            " shared: g}"
+            for s in "stw"
+        ]
+        load(tmp_path, *features)
+
     @pytest.mark.parametrize(
         "text",
         [
