@@ -1,0 +1,67 @@
+"""Trains a model for some steps, on rows of a dataset or of memory.
+
+Arguments: OUTPUT DATASET MODEL ROWS STEPS; ROWS is dataset, memory or synthetic.
+"""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks import measure
+
+_WARM_UP_STEPS = 50
+_BATCH_SIZE = 512
+
+
+def main(output: str, dataset_dir: str, model: str, rows: str, steps: str) -> None:
+    with measure.stopwatch() as elapsed:
+        from pipeline import environment
+
+        environment.set_verbosity(0)
+        environment.load_tensorflow(0)
+        from pipeline import estimators, model_dir, train_inputs
+        from pipeline.compat import tf
+        from pipeline.console import Console
+        from pipeline.dataset import open_dataset
+        from pipeline.flags import training
+        from pipeline.flags.input import InputFlags
+
+        import_seconds = elapsed()
+
+    class Clock(tf.compat.v1.train.SessionRunHook):
+        """Times the steps after the first ones, which build buffers and pools."""
+
+        def begin(self):
+            self.done = 0
+            self.seconds = 0.0
+
+        def after_run(self, run_context, run_values):
+            self.done += 1
+            if self.done == _WARM_UP_STEPS:
+                self.started = time.perf_counter()
+            self.seconds = time.perf_counter() - getattr(self, "started", 0.0)
+
+    settings = {
+        "dataset": InputFlags(),
+        "memory": InputFlags(cache="memory"),
+        "synthetic": InputFlags(input_fn="synthetic"),
+    }[rows]
+    values = training.flags.FlagValues()
+    training.define(values)
+    values(["benchmark", f"--model={model}", f"--batch_size={_BATCH_SIZE}"])
+    flags = training.read(values)
+    dataset = open_dataset(dataset_dir)
+    asked = model_dir.asked_training(flags, dataset.manifest.fingerprint, settings)
+    planned = model_dir.TrainedModel(
+        output, asked, dataset.declaration, dataset.constants()
+    )
+    trained = estimators.make_estimator(
+        planned, save_checkpoints_steps=None, save_checkpoints_secs=10**6
+    )
+    clock = Clock()
+    input_fn = train_inputs.train_input_fn(
+        dataset, planned, flags, settings, 0, Console(-1)
+    )
+    trained.train(input_fn, hooks=[clock], steps=_WARM_UP_STEPS + int(steps))
+    trained_rows = int(steps) * _BATCH_SIZE
+    measure.report(trained_rows, clock.seconds, import_seconds, 0)
