@@ -133,15 +133,7 @@ def _reading(arguments, path: str, directory: str) -> None:
     programs = []
     for form in ("rows", "blocks"):
         dataset = os.path.join(directory, f"dataset-{form}")
-        program = (
-            f"from benchmarks import ours; ours.main({dataset!r}, {form!r}, {path!r})"
-        )
-        subprocess.run(
-            [sys.executable, "-c", program],
-            check=True,
-            capture_output=True,
-            cwd=measure.ROOT,
-        )
+        measure.preprocess(dataset, form, path)
         programs.append(Program(f"reading {form}", "read_records", (dataset, "2")))
     found = measure.run_side_by_side(programs, arguments.runs)
     measure.print_table("Records to shuffled batches of 512 (two epochs)", found)
