@@ -126,12 +126,12 @@ class _UserModel(Model):
         return functools.partial(super().builder(), self.name)
 
 
-def _of_user(name: str) -> Model:
+def _of_user(name: str, given_as: str) -> Model:
     """Returns the entry for `module:function`, without importing the module."""
     module, _, function = name.partition(":")
     if not all(map(str.isidentifier, (*module.split("."), function))):
         raise UserError(
-            f"--model={name}: a model of your own is given as package.module:function"
+            f"{given_as}{name}: a model of your own is given as package.module:function"
         )
     if os.getcwd() not in sys.path and "" not in sys.path:
         # The console script, unlike python -m, does not look there.
@@ -142,7 +142,7 @@ def _of_user(name: str) -> Model:
         found = None
     if found is None:
         raise UserError(
-            f"--model={name}: there is no module {module}; it is looked for in the"
+            f"{given_as}{name}: there is no module {module}; it is looked for in the"
             " working directory and in PYTHONPATH"
         )
     return _UserModel(
@@ -165,7 +165,7 @@ def find(name: str, given_as: str = "--model=") -> Model:
       UserError: There is none; the message lists those there are.
     """
     if ":" in name:
-        return _of_user(name)
+        return _of_user(name, given_as)
     if name not in MODELS:
         close = difflib.get_close_matches(name, MODELS, n=1)
         hint = f"did you mean {close[0]}? " if close else ""

@@ -194,3 +194,11 @@ def test_a_distribution_is_a_regression():
     assert "rmse" in [
         n for n, tasks in metric_names.TASKS.items() if label.task in tasks
     ]
+
+
+def test_mixed_precision_is_refused_where_it_has_no_effect(tmp_path):
+    case = label_case(tmp_path / "data")
+    options = EstimatorOptions(mixed_precision=True)
+    options.check(registry.find("keras_wide_deep"), case.declaration)
+    with pytest.raises(UserError, match="--mixed_precision has no effect on wide_deep"):
+        options.check(registry.find("wide_deep"), case.declaration)
