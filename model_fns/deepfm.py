@@ -39,7 +39,7 @@ class DeepFmModel(tf_keras.Model):
         self._encoder = feature_layers.FeatureEncoder(
             declaration, constants, name="features"
         )
-        self._fields = len(self._encoder.used("deep"))
+        self._empty = not self._encoder.used("deep")
         self._wide = feature_layers.WideLogits(self._encoder, outputs, name="wide")
         self._vectors = feature_layers.FieldVectors(
             self._encoder, outputs * self._width, seed, name="vectors"
@@ -50,15 +50,15 @@ class DeepFmModel(tf_keras.Model):
     def call(self, raw: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         encoded = self._encoder(raw)
         logits = self._wide(encoded)
-        if not self._fields:
+        if self._empty:
             return logits
         vectors = self._vectors(encoded)
+        # More than there are features where one has several numbers.
+        fields = vectors.shape[1]
         pairs = tabular_layers.pairwise_products(
-            tf.reshape(vectors, [-1, self._fields, self._outputs, self._width])
+            tf.reshape(vectors, [-1, fields, self._outputs, self._width])
         )
-        side_by_side = tf.reshape(
-            vectors, [-1, self._fields * self._outputs * self._width]
-        )
+        side_by_side = tf.reshape(vectors, [-1, fields * self._outputs * self._width])
         hidden = self._network(side_by_side, training=training)
         return logits + pairs + self._logits(hidden)
 

@@ -36,6 +36,9 @@ def _read_before_adding(graph: tf.Graph) -> None:
                 add._add_control_input(reader)
 
 
+_TRAINED = ("embedding", "shared")
+
+
 class _FirstBatch(tf.compat.v1.train.SessionRunHook):
     """Skips a batch where training goes on.
 
@@ -73,7 +76,7 @@ def build(
     """
     # An embedding that nothing trains would place categories at random.
     features = {
-        name: dataclasses.replace(f, embedding=None) if hasattr(f, "embedding") else f
+        name: dataclasses.replace(f, **{n: None for n in _TRAINED if hasattr(f, n)})
         for name, f in declaration.features.items()
     }
     _, columns = feature_columns.compile_columns(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from model_fns import feature_columns, heads, optimizers, premade_hparams
 from pipeline.compat import estimator
-from pipeline.types import Constants, Declaration, Numeric, UserError
+from pipeline.types import Constants, Declaration, UserError, is_number
 
 
 def wrapped(
@@ -50,7 +50,7 @@ def linear_columns(declaration: Declaration, constants: Constants) -> list:
       UserError: There are none.
     """
     features = {
-        name: dataclasses.replace(f, use="both") if isinstance(f, Numeric) else f
+        name: dataclasses.replace(f, use="both") if is_number(f) else f
         for name, f in declaration.features.items()
     }
     declaration = dataclasses.replace(declaration, features=features)
