@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from model_fns import hparams, optimizers
+from model_fns import hparams, optimizers, step_loop
 from pipeline.compat import estimator, tf, tf_keras
+from pipeline.types import UserError
 
 
 def _sources(tensors: Iterable[tf.Tensor], known: Collection = ()) -> set:
@@ -29,8 +30,11 @@ def of_this_call(items: Iterable, features: Mapping[str, tf.Tensor]) -> list:
     """Leaves out losses or updates that do not come from the features.
 
     A Functional model is called on placeholders when it is defined, and again on the
-    features; its layers keep what they added in both calls.
+    features, in a loop of steps twice; its layers keep what they added in all calls.
     """
+    graph = tf.compat.v1.get_default_graph()
+    # In a loop's graph variables are placeholders, too.
+    captured = {tensor.op for tensor in getattr(graph, "internal_captures", ())}
     ours = _sources(
         part
         for feature in features.values()
@@ -39,7 +43,11 @@ def of_this_call(items: Iterable, features: Mapping[str, tf.Tensor]) -> list:
     return [
         item
         for item in items
-        if not any(op.type == "Placeholder" for op in _sources([item], ours))
+        if item.graph is graph
+        and not any(
+            operation.type == "Placeholder"
+            for operation in _sources([item], ours) - captured
+        )
     ]
 
 
@@ -89,23 +97,52 @@ def model_fn_from_keras(
         model = build_model()
         # A model gets raw columns; under mixed precision it would round them.
         model._autocast = False
-        logits = model(dict(features), training=training)
-        variables = model.trainable_variables
-
-        def train_op(loss: tf.Tensor) -> tf.Operation:
-            optimizer = make_optimizer()
+        optimizer = make_optimizer() if training else None
+        if training:
             optimizers.check(optimizer)
-            return optimizers.train_op(optimizer, loss, variables, settings.accumulate)
 
-        added = of_this_call(model.losses, features)
-        return head.create_estimator_spec(
-            features=features,
-            mode=mode,
-            logits=logits,
-            labels=labels,
-            train_op_fn=train_op if training else None,
-            update_ops=of_this_call(model.updates, features),
-            regularization_losses=[*added, *_penalties(variables, settings)] or None,
+        def make_spec(features, labels) -> estimator.EstimatorSpec:
+            logits = model(dict(features), training=training)
+            variables = model.trainable_variables
+
+            def train_op(loss: tf.Tensor) -> tf.Operation:
+                return optimizers.train_op(
+                    optimizer, loss, variables, settings.accumulate
+                )
+
+            added = of_this_call(model.losses, features)
+            return head.create_estimator_spec(
+                features=features,
+                mode=mode,
+                logits=logits,
+                labels=labels,
+                train_op_fn=train_op if training else None,
+                update_ops=of_this_call(model.updates, features),
+                regularization_losses=[*added, *_penalties(variables, settings)]
+                or None,
+            )
+
+        loop = step_loop.take() if training else None
+        if loop is None:
+            return make_spec(features, labels)
+
+        if settings.accumulate > 1:
+            raise UserError("--steps_per_run: accumulate in --hparams needs 1")
+        # Outside of the loop, where their variables belong.
+        model(dict(features), training=True)
+        optimizers.create_variables(optimizer, model.trainable_variables)
+
+        def step(features, labels):
+            spec = make_spec(features, labels)
+            return spec.train_op, spec.loss
+
+        train_op, loss = step_loop.run_steps(
+            loop,
+            step,
+            features,
+            labels,
+            before=lambda: optimizers.reported_rate(optimizer),
         )
+        return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     return model_fn

@@ -9,14 +9,50 @@ from pipeline.types import Declaration, Distribution, Label, Labels, Task, UserE
 _DEFAULTS = hparams.Objective()
 
 
+class _TablesOnce:
+    """Makes a head's tables of class names once a graph, outside of any loop in it.
+
+    The premade heads make one at each use, where a loop of steps cannot initialise it.
+    """
+
+    _made: tuple[tf.Graph, dict] | None = None
+
+    def _once(self, name: str):
+        with tf.init_scope():
+            graph = tf.compat.v1.get_default_graph()
+            # Of the last graph alone: a table keeps its graph alive.
+            if self._made is None or self._made[0] is not graph:
+                self._made = (graph, {})
+            tables = self._made[1]
+            if name not in tables:
+                tables[name] = getattr(super(), name)
+            return tables[name]
+
+    @property
+    def _class_id_table(self):
+        return self._once("_class_id_table")
+
+    @property
+    def _class_string_table(self):
+        return self._once("_class_string_table")
+
+
+class _BinaryClassHead(_TablesOnce, estimator.BinaryClassHead):
+    pass
+
+
+class _MultiClassHead(_TablesOnce, estimator.MultiClassHead):
+    pass
+
+
 def _of_classes(label: Label, **common) -> estimator.Head:
     # Known to the head as the user's labels, so predictions and exports carry them.
     common["label_vocabulary"] = list(label.classes)
     if label.task is Task.BINARY:
-        return estimator.BinaryClassHead(**common)
+        return _BinaryClassHead(**common)
     if label.task is Task.MULTI_LABEL:
         return estimator.MultiLabelHead(len(label.classes), **common)
-    return estimator.MultiClassHead(len(label.classes), **common)
+    return _MultiClassHead(len(label.classes), **common)
 
 
 def _of_numbers(label: Label, loss_fn, **common) -> estimator.Head:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from model_fns import decoupled, hparams, schedules
+from model_fns import decoupled, fast_adam, hparams, schedules
 from pipeline.compat import tf, tf_keras
 from pipeline.types import UserError
 
@@ -32,7 +32,7 @@ def make(settings: hparams.Optimization) -> legacy.Optimizer:
         return legacy.SGD(rate, settings.momentum, **limits)
     if settings.optimizer == "rmsprop":
         return legacy.RMSprop(rate, momentum=settings.momentum, **limits)
-    kinds = {"adam": legacy.Adam, "adagrad": legacy.Adagrad, "ftrl": legacy.Ftrl}
+    kinds = {"adam": fast_adam.Adam, "adagrad": legacy.Adagrad, "ftrl": legacy.Ftrl}
     return kinds[settings.optimizer](rate, **limits)
 
 
@@ -47,7 +47,7 @@ def check(optimizer: Optimizer) -> None:
         )
 
 
-def _reported_rate(optimizer: Optimizer) -> list[tf.Tensor]:
+def reported_rate(optimizer: Optimizer) -> list[tf.Tensor]:
     """Adds the learning rate to the summaries, where it is known, and returns it.
 
     The caller changes variables after it, so that it is the rate of this step.
@@ -64,6 +64,24 @@ def _reported_rate(optimizer: Optimizer) -> list[tf.Tensor]:
     summary = tf.raw_ops.ScalarSummary(tags="learning_rate", values=rate)
     _v1.add_to_collection(_v1.GraphKeys.SUMMARIES, summary)
     return [rate]
+
+
+def count_in(optimizer: Optimizer, updates: tf.Variable) -> None:
+    """Makes a Keras optimizer count its updates in a variable."""
+    # Keras takes a variable once.
+    if isinstance(optimizer, legacy.Optimizer) and optimizer._iterations is not updates:
+        optimizer.iterations = updates
+
+
+def create_variables(optimizer: Optimizer, variables: Sequence[tf.Variable]) -> None:
+    """Makes a Keras optimizer's own variables, named as those that `train_op` makes."""
+    if not isinstance(optimizer, legacy.Optimizer):
+        raise UserError("--steps_per_run needs an optimizer of Keras")
+    count_in(optimizer, _v1.train.get_or_create_global_step())
+    with tf.name_scope("training"):
+        optimizer._create_hypers()
+        with tf.name_scope(optimizer._name):
+            optimizer._create_all_weights(list(variables))
 
 
 def _apply(
@@ -110,9 +128,8 @@ def train_op(
         )
     gradients, variables = zip(*used, strict=True)
     if accumulate == 1:
-        if isinstance(optimizer, legacy.Optimizer):
-            optimizer.iterations = step
-        with tf.control_dependencies(_reported_rate(optimizer)):
+        count_in(optimizer, step)
+        with tf.control_dependencies(reported_rate(optimizer)):
             return _apply(optimizer, gradients, variables, step)
     if replicas > 1:
         raise UserError("accumulate in --hparams needs training on one replica")
@@ -151,10 +168,10 @@ def _accumulated(
             for variable in variables
         ]
     if isinstance(optimizer, legacy.Optimizer):
-        optimizer.iterations = updates
+        count_in(optimizer, updates)
         # What the branch below needs must be made outside of it.
         optimizer._create_all_weights(list(variables))
-    with tf.control_dependencies(_reported_rate(optimizer)):
+    with tf.control_dependencies(reported_rate(optimizer)):
         added = [
             total.assign_add(tf.convert_to_tensor(gradient), read_value=False)
             for total, gradient in zip(sums, gradients, strict=True)

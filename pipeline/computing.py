@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from model_fns import metrics
+from model_fns import metrics, step_loop
 from pipeline.compat import estimator, tf, tf_keras
 from pipeline.estimator_options import EstimatorOptions
-from pipeline.types import Declaration
+from pipeline.types import Declaration, UserError
 
 _v1 = tf.compat.v1
 
@@ -46,3 +46,28 @@ def apply(
             _in_bfloat16(trained.model_fn), config=trained.config
         )
     return metrics.add(trained, options.metrics, declaration)
+
+
+def in_loops(
+    trained: estimator.Estimator, loop: step_loop.StepLoop
+) -> estimator.Estimator:
+    """Returns the Estimator, training several steps in a call of the session.
+
+    Training raises:
+      UserError: The model is not one that our adapter made from Keras layers.
+    """
+    model_fn = trained.model_fn
+
+    def looping(features, labels, mode, config):
+        if mode != estimator.ModeKeys.TRAIN:
+            return model_fn(features, labels, mode, config)
+        step_loop.ask(loop)
+        spec = model_fn(features, labels, mode, config)
+        if step_loop.take() is not None:
+            raise UserError(
+                "--steps_per_run has no effect on this model, which is not made of Keras"
+                " layers; leave it out"
+            )
+        return spec
+
+    return estimator.Estimator(looping, config=trained.config)

@@ -45,10 +45,12 @@ class CheckpointHook(_v1.train.CheckpointSaverHook):
     Args:
       directory: The model directory.
       every_steps: Steps between checkpoints.
+      steps_per_run: The most steps that a call of the session runs.
     """
 
-    def __init__(self, directory: str, every_steps: int):
+    def __init__(self, directory: str, every_steps: int, steps_per_run: int):
         super().__init__(directory, save_steps=every_steps)
+        self._set_steps_per_run(steps_per_run)
         self._timer = _Multiples(every_steps)
 
     def after_create_session(self, session, coord):
@@ -78,6 +80,7 @@ class IntermediateCheckpointHook(_v1.train.SessionRunHook):
       every_steps: Steps between checkpoints, or None.
       every_secs: Seconds between checkpoints; used where every_steps is None.
       guards: Listeners that may refuse a checkpoint by raising in `before_save`.
+      steps_per_run: The most steps that a call of the session runs.
     """
 
     def __init__(
@@ -86,7 +89,9 @@ class IntermediateCheckpointHook(_v1.train.SessionRunHook):
         every_steps: int | None,
         every_secs: int | None,
         guards: Sequence[_v1.train.CheckpointSaverListener],
+        steps_per_run: int,
     ):
+        self._steps_per_run = steps_per_run
         self._guards = guards
         self._path = os.path.join(directory, _PREFIX)
         if every_steps is not None:
@@ -110,8 +115,9 @@ class IntermediateCheckpointHook(_v1.train.SessionRunHook):
         return _v1.train.SessionRunArgs(self._step)
 
     def after_run(self, run_context, run_values):
-        # Read before or after the step was counted.
-        if not self._timer.should_trigger_for_step(int(run_values.results) + 1):
+        # Read before or after the steps were counted.
+        latest = int(run_values.results) + self._steps_per_run
+        if not self._timer.should_trigger_for_step(latest):
             return
         step = int(run_context.session.run(self._step))
         if not self._timer.should_trigger_for_step(step):

@@ -42,6 +42,24 @@ class EarlyStoppingHook(tf.compat.v1.train.SessionRunHook):
             run_context.request_stop()
 
 
+class LastStepHook(tf.compat.v1.train.SessionRunHook):
+    """Stops training at its last step, where a call of the session runs several.
+
+    The Estimator's own hook counts one step a call, and would run another one.
+    """
+
+    def __init__(self, last_step: int):
+        self._last_step = last_step
+
+    def begin(self):
+        self._step = tf.compat.v1.train.get_global_step()
+
+    def after_run(self, run_context, run_values):
+        del run_values
+        if int(run_context.session.run(self._step)) >= self._last_step:
+            run_context.request_stop()
+
+
 class TimeBudgetHook(tf.compat.v1.train.SessionRunHook):
     """Stops training after so many seconds; what runs at the end comes on top.
 

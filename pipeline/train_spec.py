@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from model_fns.step_loop import StepLoop
 from pipeline import (
     after_evaluation,
+    computing,
     estimators,
     hooks,
     saving_hooks,
@@ -16,7 +18,7 @@ from pipeline.compat import estimator
 from pipeline.console import Console
 from pipeline.dataset import Dataset
 from pipeline.hooks_nan import NanWeightsListener
-from pipeline.stopping_hooks import EarlyStoppingHook, TimeBudgetHook
+from pipeline.stopping_hooks import EarlyStoppingHook, LastStepHook, TimeBudgetHook
 from pipeline.train_plan import Plan
 
 
@@ -37,7 +39,16 @@ class TrainingJob:
     time_budget: TimeBudgetHook | None
 
 
-def _estimator(plan: Plan, console: Console) -> estimator.Estimator:
+def _step_loop(plan: Plan) -> StepLoop:
+    """Returns which steps a call runs: it ends where something is to be saved."""
+    settings = plan.settings
+    if settings.steps_per_run == 1:
+        return StepLoop((1,), plan.max_steps)
+    saved = (plan.eval_steps, settings.checkpoint_steps, settings.summary_steps)
+    return StepLoop((settings.steps_per_run, *filter(None, saved)), plan.max_steps)
+
+
+def _estimator(plan: Plan, loop: StepLoop, console: Console) -> estimator.Estimator:
     settings = plan.settings
     further = {}
     if settings.keep_checkpoint_every_hours is not None:
@@ -51,19 +62,25 @@ def _estimator(plan: Plan, console: Console) -> estimator.Estimator:
         log_step_count_steps=settings.summary_steps,
         **further,
     )
+    if loop.longest > 1:
+        trained = computing.in_loops(trained, loop)
     if plan.warm_start is None:
         return trained
     return warm_start.warm_started(trained, plan.model, plan.warm_start, console)
 
 
-def _saving_hooks(plan: Plan) -> list:
+def _saving_hooks(plan: Plan, loop: StepLoop) -> list:
     settings, directory = plan.settings, plan.model.directory
-    found = [saving_hooks.CheckpointHook(directory, plan.eval_steps)]
+    found = [saving_hooks.CheckpointHook(directory, plan.eval_steps, loop.longest)]
     every = settings.checkpoint_steps
     if settings.checkpoint_secs or (every and every != plan.eval_steps):
         found.append(
             saving_hooks.IntermediateCheckpointHook(
-                directory, every, settings.checkpoint_secs, [NanWeightsListener()]
+                directory,
+                every,
+                settings.checkpoint_secs,
+                [NanWeightsListener()],
+                loop.longest,
             )
         )
     return found
@@ -78,7 +95,8 @@ def make_job(
       start_step: Steps that earlier training has done.
     """
     settings, directory = plan.settings, plan.model.directory
-    trained = _estimator(plan, console)
+    loop = _step_loop(plan)
+    trained = _estimator(plan, loop, console)
     train_input = train_inputs.train_input_fn(
         dataset, plan.model, settings, plan.reading, start_step, console
     )
@@ -87,9 +105,11 @@ def make_job(
     )
     # They run in this order: a checkpoint is evaluated before it is decided whether to
     # stop, so that training stops at that step.
-    found = [hooks.ProgressHook(console, settings.batch_size, plan.max_steps)]
+    found = [hooks.ProgressHook(console, settings.batch_size, loop)]
     if trained.config.is_chief:
-        found += _saving_hooks(plan)
+        found += _saving_hooks(plan, loop)
+    if loop.longest > 1:
+        found.append(LastStepHook(loop.last_step))
     if plan.stopping is not None:
         found.append(EarlyStoppingHook(directory, plan.stopping))
     time_budget = None

@@ -33,6 +33,7 @@ class TrainingFlags:
       checkpoint_secs: Seconds between checkpoints, in place of checkpoint_steps.
       keep_checkpoint_every_hours: Hours of training of which one checkpoint each is
         kept for good; None keeps none.
+      steps_per_run: Steps that a call of the session runs.
       max_train_seconds: Seconds after which training pauses; None means never.
       evaluation: About evaluations while training.
       warm_start: About beginning from another model.
@@ -51,6 +52,7 @@ class TrainingFlags:
     checkpoint_secs: int | None = None
     keep_checkpoint_every_hours: float | None = None
     max_train_seconds: int | None = None
+    steps_per_run: int = 1
     evaluation: EvaluationFlags = EvaluationFlags()
     warm_start: WarmStartFlags = WarmStartFlags()
 
@@ -146,6 +148,16 @@ def define(values: flags.FlagValues) -> None:
         flag_values=values,
     )
     flags.DEFINE_integer(
+        "steps_per_run",
+        1,
+        "Steps of training between two looks at it, as steps_per_execution of Keras: more"
+        " are faster where a step is short. For models from Keras layers on one"
+        " replica; progress, curves and time limits are as coarse.",
+        lower_bound=1,
+        upper_bound=_MAX_COUNT,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
         "summary_steps",
         100,
         "Steps between points of the training curves in TensorBoard.",
@@ -189,6 +201,7 @@ def read(values: flags.FlagValues) -> TrainingFlags:
         checkpoint_secs=values.checkpoint_secs,
         keep_checkpoint_every_hours=values.keep_checkpoint_every_hours,
         max_train_seconds=values.max_train_seconds,
+        steps_per_run=values.steps_per_run,
         evaluation=evaluation.read(values),
         warm_start=warm_start.read(values),
     )

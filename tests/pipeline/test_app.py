@@ -100,7 +100,7 @@ FLAGS = {
     " prefetch_batches input_threads deterministic repeat drop_remainder direct_mb",
     "training": "model hparams batch_size epochs max_steps seed"
     " checkpoint_steps checkpoint_secs keep_checkpoints keep_checkpoint_every_hours"
-    " max_train_seconds summary_steps on_change",
+    " max_train_seconds steps_per_run summary_steps on_change",
     "evaluation": "eval_steps best_metric best_mode exporters keep_exports"
     " early_stopping_metric early_stopping_mode early_stopping_patience"
     " early_stopping_patience_steps early_stopping_min_delta",
