@@ -14,7 +14,6 @@ from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
 from pipeline.flags.input import InputFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
-from pipeline.types import UserError
 
 _STAGE = "evaluate"
 METRICS_FILE = "metrics.json"
@@ -64,12 +63,8 @@ def run(
     if options.drop_remainder:
         configuration["drop_remainder"] = True
         rows -= rows % train_inputs.EVAL_BATCH_SIZE
-        if not rows:
-            raise UserError(
-                f"--drop_remainder leaves out all {shards.rows:,} rows of the {split}"
-                f" split, which do not fill a batch of {train_inputs.EVAL_BATCH_SIZE}"
-            )
     wanted = manifests.fingerprint(_STAGE, inputs, configuration)
+    input_fn = train_inputs.eval_input_fn(dataset, split, model.declaration, options)
     with files.locked(directory):
         finished = _find_finished(directory, wanted)
         if finished:
@@ -80,7 +75,7 @@ def run(
         )
         with damage.explained(dataset, checkpoint):
             found = estimators.make_estimator(model).evaluate(
-                train_inputs.eval_input_fn(dataset, split, model.declaration, options),
+                input_fn,
                 checkpoint_path=checkpoint,
                 name=split,
             )

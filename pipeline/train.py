@@ -145,7 +145,7 @@ def run(
     started = time.monotonic()
     model = _planned(directory, settings, dataset, options)
     max_steps = _max_steps(settings, dataset.shards("train").rows)
-    dataset.shards("eval")
+    train_inputs.eval_input_fn(dataset, "eval", dataset.declaration, options)
     inputs = {"dataset": dataset.manifest.fingerprint}
     configuration = {**model.training.as_json(), "max_steps": max_steps}
     with files.locked(directory):
