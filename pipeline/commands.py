@@ -154,7 +154,7 @@ COMMANDS: Mapping[str, Command] = {
         "check --dataset_dir=work/today --against=work/yesterday",
     ),
     "train": Command(
-        "a dataset to a trained model",
+        "a dataset, or raw files, to a trained model",
         ("paths", "data", "schema", "input", *_TRAIN, "general"),
         stage_commands.run_train,
         "train --work_dir=work/census --model=wide_deep --epochs=10",

@@ -14,7 +14,6 @@ from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
 from pipeline.flags.input import InputFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
-from pipeline.types import UserError
 
 _STAGE = "evaluate"
 METRICS_FILE = "metrics.json"
@@ -33,13 +32,7 @@ def _rows(dataset: Dataset, split: str, reading: InputFlags) -> int:
     rows = dataset.shards(split).rows
     if not reading.drop_remainder:
         return rows
-    batch_size = train_inputs.EVAL_BATCH_SIZE
-    if rows < batch_size:
-        raise UserError(
-            f"--drop_remainder leaves out all {rows:,} rows of the {split} split, which"
-            f" do not fill a batch of {batch_size}"
-        )
-    return rows - rows % batch_size
+    return rows - rows % train_inputs.EVAL_BATCH_SIZE
 
 
 def run(
@@ -72,6 +65,7 @@ def run(
     """
     dataset.check_fits(model.declaration, model.directory)
     rows = _rows(dataset, split, reading)
+    input_fn = train_inputs.eval_input_fn(dataset, split, model.declaration, reading)
     with estimators.pinned_checkpoint(model, which) as pinned:
         started = time.monotonic()
         inputs = {
@@ -91,29 +85,14 @@ def run(
             console.progress(
                 f"evaluate: step {pinned.step:,} on {rows:,} rows of the {split} split"
             )
-            metrics = _metrics(
-                pinned.model, dataset, split, pinned.path, options, reading
-            )
+            with damage.explained(dataset, pinned.path):
+                found = estimators.make_estimator(pinned.model, options).evaluate(
+                    input_fn, checkpoint_path=pinned.path, name=split
+                )
+            metrics = estimators.plain_metrics(found)
             results = {"rows": rows, "metrics": metrics}
             with files.staged_directory(directory) as aside:
                 files.write_json(os.path.join(aside, METRICS_FILE), metrics)
                 return manifests.write(
                     aside, _STAGE, inputs, configuration, results, started
                 )
-
-
-def _metrics(
-    model: TrainedModel,
-    dataset: Dataset,
-    split: str,
-    checkpoint: str,
-    options: EstimatorOptions,
-    reading: InputFlags,
-) -> dict[str, float | int]:
-    with damage.explained(dataset, checkpoint):
-        found = estimators.make_estimator(model, options).evaluate(
-            train_inputs.eval_input_fn(dataset, split, model.declaration, reading),
-            checkpoint_path=checkpoint,
-            name=split,
-        )
-    return estimators.plain_metrics(found)

@@ -17,6 +17,7 @@ from pipeline import (
     files,
     model_dir,
     saving_hooks,
+    train_inputs,
     train_spec,
     training_checks,
 )
@@ -244,6 +245,8 @@ def run(plan: Plan, dataset: Dataset, flagfile: str, console: Console) -> TrainR
     """
     started = time.monotonic()
     directory = plan.model.directory
+    # Says what is wrong with it before the directory is touched.
+    train_inputs.eval_input_fn(dataset, "eval", plan.model.declaration, plan.reading)
     inputs = {"dataset": dataset.manifest.fingerprint}
     configuration = plan.configuration()
     with files.locked(directory):

@@ -98,6 +98,7 @@ EARLY += ("environment", "model_dir", "training_checks", "show", "predict", "dat
 EARLY += ("checkpoints", "best", "evaluations", "done", "metric_order")
 EARLY += ("early_stopping", "train_plan", "warm_start_plan")
 EARLY += ("training_commands",)
+EARLY += ("data_choice", "invocation", "record_cache", "stage_commands")
 EARLY += ("declaration/*", "flags/*", "preprocess/stage")
 HEAVY = ("pipeline.compat", "input_fns", "pipeline.preprocess.beam_job", *TENSORFLOW)
 
