@@ -50,7 +50,7 @@ class Linear(hparams.Objective):
 
     DECIDES_VARIABLES: ClassVar[tuple[str, ...]] = ()
 
-    learning_rate: float = 0.05
+    learning_rate: float = 0.2
     l1: float = 0.0
     l2: float = 0.0
 
