@@ -11,6 +11,7 @@ from pipeline.types import UserError
 _v1 = tf.compat.v1
 legacy = tf_keras.optimizers.legacy
 Optimizer = legacy.Optimizer | _v1.train.Optimizer
+MakeOptimizer = Callable[[], Optimizer]
 
 
 def make(settings: hparams.Optimization) -> legacy.Optimizer:
@@ -109,7 +110,8 @@ def train_op(
       optimizer: One that `check` lets pass.
       loss: Scalar; the mean over the batch of each replica.
       variables: What to change.
-      accumulate: Steps whose gradients are averaged into one update.
+      accumulate: Steps whose gradients are averaged into one update; more than one
+        is for optimizers of Keras.
 
     Raises:
       UserError: The loss does not depend on a variable.
@@ -137,7 +139,7 @@ def train_op(
 
 
 def _accumulated(
-    optimizer: Optimizer,
+    optimizer: legacy.Optimizer,
     gradients: Sequence,
     variables: Sequence[tf.Variable],
     step: tf.Variable,
@@ -167,10 +169,9 @@ def _accumulated(
             )
             for variable in variables
         ]
-    if isinstance(optimizer, legacy.Optimizer):
-        count_in(optimizer, updates)
-        # What the branch below needs must be made outside of it.
-        optimizer._create_all_weights(list(variables))
+    count_in(optimizer, updates)
+    # What the branch below needs must be made outside of it.
+    optimizer._create_all_weights(list(variables))
     with tf.control_dependencies(reported_rate(optimizer)):
         added = [
             total.assign_add(tf.convert_to_tensor(gradient), read_value=False)
@@ -180,7 +181,7 @@ def _accumulated(
     def update():
         means = [total.read_value() / every for total in sums]
         with tf.control_dependencies(means):
-            applied = _apply(optimizer, means, variables, updates)
+            applied = optimizer.apply_gradients(zip(means, variables, strict=True))
         with tf.control_dependencies([applied]):
             emptied = [
                 total.assign(tf.zeros_like(total), read_value=False) for total in sums
@@ -193,6 +194,3 @@ def _accumulated(
         updated = tf.cond(full, update, lambda: tf.constant(False))
     with tf.control_dependencies([updated]):
         return step.assign_add(1, read_value=False)
-
-
-MakeOptimizer = Callable[[], Optimizer]

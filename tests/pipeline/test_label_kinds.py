@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from pipeline import evaluate, predict
 from pipeline.compat import tf
+from pipeline.export_model import ExportResult
 from pipeline.preprocess import stage
 from pipeline.preprocess.sources import registry as sources
 
@@ -78,15 +80,29 @@ def _rows() -> list[list]:
     return found
 
 
-@pytest.fixture(scope="module", params=_LABELS)
-def trained(request, tmp_path_factory):
-    """A kind of label and a job whose model was trained and exported."""
+_CASES = [(kind, "keras_wide_deep") for kind in _LABELS]
+_CASES += [(kind, "wide_deep") for kind in ("several classes", "several labels")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """A job whose model was trained and exported."""
+
+    kind: str
+    model: str
+    job: helpers_jobs.Job
+    exported: ExportResult
+
+
+@pytest.fixture(scope="module", params=_CASES, ids="-".join)
+def trained(request, tmp_path_factory) -> Trained:
+    kind, model = request.param
     root: Path = tmp_path_factory.mktemp("job")
     job = helpers_jobs.Job(
         root, helpers_jobs.write_csv(root / "rows.csv", _HEADER, _rows())
     )
     features = root / "features.yaml"
-    text = _DECLARATION.format(label=_LABELS[request.param])
+    text = _DECLARATION.format(label=_LABELS[kind])
     features.write_text(text, encoding="utf-8")
     stage.run(
         str(job.dataset_dir),
@@ -95,18 +111,18 @@ def trained(request, tmp_path_factory):
     )
     helpers_jobs.train_model(
         job,
-        "keras_wide_deep",
+        model,
         hparams="hidden_units=[16],learning_rate=0.02,dropout=0",
         max_steps=150,
     )
-    return request.param, job, helpers_jobs.export(job, "keras_wide_deep")
+    return Trained(kind, model, job, helpers_jobs.export(job, model))
 
 
 def test_metrics(trained):
-    kind, job, _ = trained
+    kind, job = trained.kind, trained.job
     manifest = evaluate.run(
         str(job.root / "evaluation"),
-        job.model("keras_wide_deep"),
+        job.model(trained.model),
         job.dataset(),
         "test",
         helpers_jobs.QUIET,
@@ -127,7 +143,7 @@ def test_metrics(trained):
 
 
 def test_signatures(trained):
-    kind, _, exported = trained
+    kind, exported = trained.kind, trained.exported
     assert exported.manifest.results["verification"]["largest_difference"] < 1e-6
     model = tf.saved_model.load(exported.directory)
     wanted = {"serving_default", "predict", *_OTHER_SIGNATURES[kind]}
@@ -157,8 +173,8 @@ def _predicted(job, exported) -> list[dict]:
 
 
 def test_predictions(trained):
-    kind, job, exported = trained
-    large, small = _predicted(job, exported)
+    kind = trained.kind
+    large, small = _predicted(trained.job, trained.exported)
     if kind == "several classes":
         assert set(large["classes"]) == {"big", "round", "very big"}
         assert small["classes"] == []
