@@ -7,15 +7,34 @@ from pipeline.compat import estimator, tf
 from pipeline.types import Declaration, Distribution, Label, Labels, Task, UserError
 
 _DEFAULTS = hparams.Objective()
+_MAX_CLASSES_SHOWN = 10
 
 
-class _TablesOnce:
-    """Makes a head's tables of class names once a graph, outside of any loop in it.
+class _OfClasses:
+    """What heads of named classes do besides what the premade ones do.
 
-    The premade heads make one at each use, where a loop of steps cannot initialise it.
+    They make their tables of names once a graph, outside of any loop in it; the premade
+    ones make one at each use, where a loop of steps cannot initialise it. And they name
+    a label that is no class, where the premade ones show its id, -1.
     """
 
-    _made: tuple[tf.Graph, dict] | None = None
+    def __init__(self, label: Label, *args, **kwargs):
+        super().__init__(*args, label_vocabulary=list(label.classes), **kwargs)
+        self._label = label
+        self._made: tuple[tf.Graph, dict] | None = None
+
+    def _processed_labels(self, logits, labels):
+        known = tf.greater_equal(self._class_id_table.lookup(labels), 0)
+        shown = ", ".join(self._label.classes[:_MAX_CLASSES_SHOWN])
+        check = tf.debugging.Assert(
+            tf.reduce_all(known),
+            [
+                f"label {self._label.column}: not one of the classes {shown}:",
+                tf.boolean_mask(labels, tf.logical_not(known)),
+            ],
+        )
+        with tf.control_dependencies([check]):
+            return super()._processed_labels(logits, tf.identity(labels))
 
     def _once(self, name: str):
         with tf.init_scope():
@@ -37,22 +56,23 @@ class _TablesOnce:
         return self._once("_class_string_table")
 
 
-class _BinaryClassHead(_TablesOnce, estimator.BinaryClassHead):
+class _BinaryClassHead(_OfClasses, estimator.BinaryClassHead):
     pass
 
 
-class _MultiClassHead(_TablesOnce, estimator.MultiClassHead):
+class _MultiClassHead(_OfClasses, estimator.MultiClassHead):
     pass
 
 
 def _of_classes(label: Label, **common) -> estimator.Head:
     # Known to the head as the user's labels, so predictions and exports carry them.
-    common["label_vocabulary"] = list(label.classes)
     if label.task is Task.BINARY:
-        return _BinaryClassHead(**common)
+        return _BinaryClassHead(label, **common)
     if label.task is Task.MULTI_LABEL:
-        return estimator.MultiLabelHead(len(label.classes), **common)
-    return _MultiClassHead(len(label.classes), **common)
+        return estimator.MultiLabelHead(
+            len(label.classes), label_vocabulary=list(label.classes), **common
+        )
+    return _MultiClassHead(label, len(label.classes), **common)
 
 
 def _of_numbers(label: Label, loss_fn, **common) -> estimator.Head:

@@ -1,4 +1,4 @@
-"""Names the file behind TensorFlow's errors about damaged records and checkpoints."""
+"""One line for TensorFlow's errors about damaged files and values not allowed."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def check_checkpoint(path: str) -> None:
     reason = _first_unreadable(path)
     if reason is not None:
         raise UserError(
-            f"the checkpoint {checkpoints.unpinned(path)} is damaged ({reason}): restore its files, or"
-            " remove the model directory and train again",
+            f"the checkpoint {checkpoints.unpinned(path)} is damaged ({reason}):"
+            " restore its files, or remove the model directory and train again",
             ExitCode.BAD_DATA,
         )
 
@@ -58,9 +58,24 @@ def _check_images(error: tf.errors.OpError, dataset: Dataset) -> None:
         ) from error
 
 
+# What `input_fns/labels.py` and `model_fns/heads.py` say of labels.
+_BAD_LABEL = re.compile(r"assertion failed: \[(label [^\]]+):\s*\] \[(.{0,200})")
+
+
+def _check_labels(error: tf.errors.OpError) -> None:
+    """Checks that the error is not about labels that are not allowed."""
+    found = _BAD_LABEL.search(str(error))
+    if found is not None:
+        raise UserError(
+            f"{found[1]}: {found[2].split(']')[0]}; correct the rows, or the label in the"
+            " feature declaration",
+            ExitCode.BAD_DATA,
+        ) from error
+
+
 @contextlib.contextmanager
 def explained(dataset: Dataset, checkpoint: str | None) -> Iterator[None]:
-    """Turns errors about damaged files and images into one line that names them.
+    """Turns errors about damaged files, images and labels into one line.
 
     TensorFlow's own message names a position at best. Files are only looked at when
     an error occurs; an error that none of them explains is raised as it is.
@@ -70,7 +85,8 @@ def explained(dataset: Dataset, checkpoint: str | None) -> Iterator[None]:
       checkpoint: What the body restores; None for nothing.
 
     Raises:
-      UserError: A record file, the checkpoint or an image is damaged (BAD_DATA).
+      UserError: A record file, the checkpoint or an image is damaged, or a label is
+        not allowed (BAD_DATA).
     """
     try:
         yield
@@ -83,6 +99,7 @@ def explained(dataset: Dataset, checkpoint: str | None) -> Iterator[None]:
                 ExitCode.BAD_DATA,
             ) from error
         _check_images(error, dataset)
+        _check_labels(error)
         if checkpoint is not None:
             check_checkpoint(checkpoint)
         raise
