@@ -61,8 +61,9 @@ TEST_REQUIREMENTS = [
     "ruff>=0.9",
 ]
 
-# What an export to another format needs, and the local server. Their lower bounds are
-# what the tests run with; the formats' packages break things in minor releases.
+# What an export to another format needs, and the local server. The tests run with newer
+# releases than the lower bounds. The formats' packages break things in minor releases,
+# so most have an upper bound.
 EXTRAS = {
     "litert": ["ai-edge-litert>=2.1,<3"],
     "onnx": ["tf2onnx>=1.17,<2", "onnxruntime>=1.20,<2"],
@@ -118,6 +119,7 @@ setuptools.setup(
     version=read_version(),
     description="The stages of an Estimator training pipeline and its command line.",
     license="Apache-2.0",
+    license_files=["LICENSE"],
     packages=find_packages(),
     python_requires=">=3.10,<3.14",
     install_requires=REQUIREMENTS + tensorflow_stack(),

@@ -1,4 +1,5 @@
-"""Measures the stages against other ways to do the same: `make bench`.
+"""Measures the stages against other ways to do the same, and the models against
+LightGBM: `make bench`.
 
     python -m benchmarks [--flights=FILE.csv.gz] [--runs=5] [--parts=peers,reading]
 
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmarks import latency, make_flights, measure, training
+from benchmarks import latency, make_flights, measure, quality, training
 from benchmarks.measure import Program
 
 # The only place where the real data's name is given; without it data is made.
@@ -46,8 +47,8 @@ def _arguments() -> argparse.Namespace:
         default="peers,reading,transform",
         help="what to measure; also scaling (10 and 30 times the rows), workers (two"
         " processes against one), training (an Estimator against Keras fit), job"
-        " (training from records against training from memory) and latency (answers of"
-        " exports against a SavedModel by hand)",
+        " (training from records against training from memory), latency (answers of"
+        " exports against a SavedModel by hand) and quality (how well models predict)",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(_PARTS)
@@ -132,15 +133,7 @@ def _reading(arguments, path: str, directory: str) -> None:
     programs = []
     for form in ("rows", "blocks"):
         dataset = os.path.join(directory, f"dataset-{form}")
-        program = (
-            f"from benchmarks import ours; ours.main({dataset!r}, {form!r}, {path!r})"
-        )
-        subprocess.run(
-            [sys.executable, "-c", program],
-            check=True,
-            capture_output=True,
-            cwd=measure.ROOT,
-        )
+        measure.preprocess(dataset, form, path)
         programs.append(Program(f"reading {form}", "read_records", (dataset, "2")))
     found = measure.run_side_by_side(programs, arguments.runs)
     measure.print_table("Records to shuffled batches of 512 (two epochs)", found)
@@ -168,6 +161,12 @@ def _workers(arguments, path: str, directory: str) -> None:
     measure.print_ratio(found, "two workers", "one process")
 
 
+def _quality(arguments, path: str, directory: str) -> None:
+    del path
+    # Made-up flights are late at random.
+    quality.run(arguments.flights, arguments.runs, directory)
+
+
 _PARTS = {
     "peers": _against_peers,
     "reading": _reading,
@@ -177,6 +176,7 @@ _PARTS = {
     "training": training.speed,
     "job": training.job,
     "latency": latency.answers,
+    "quality": _quality,
 }
 
 

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator, Sequence
 
 from pipeline.compat import tf
-from pipeline.types import Column, ColumnType
+from pipeline.types import Column, ColumnType, Declaration, Image
 
 UNKNOWN = "\u2603 no term of any vocabulary"
 # Of each refused request a call is made; tables with more columns are tried in part.
@@ -17,22 +17,27 @@ def _copy(row: bytes) -> tf.train.Example:
     return tf.train.Example.FromString(row)
 
 
-def rows(row: bytes, columns: Sequence[Column]) -> list[bytes]:
+def rows(row: bytes, declaration: Declaration) -> list[bytes]:
     """Returns a row as it is, with each optional value missing, with unknown texts.
+
+    The columns of images get none, since a text is no image.
 
     Args:
       row: A serialized tf.Example.
-      columns: What the model reads.
+      declaration: What the model reads.
     """
+    features = declaration.features.values()
+    images = {feature.column for feature in features if isinstance(feature, Image)}
     found = [row]
     everything_missing = _copy(row)
-    for column in columns:
+    for column in declaration.input_columns:
+        takes_any = column.type is ColumnType.STRING and not column.restricted
         if not column.required:
             example = _copy(row)
             for changed in (example, everything_missing):
                 changed.features.feature.pop(column.name, None)
             found.append(example.SerializeToString())
-        if column.type is ColumnType.STRING and not column.restricted:
+        if takes_any and column.name not in images:
             example = _copy(row)
             example.features.feature[column.name].bytes_list.value[:] = [
                 UNKNOWN.encode()

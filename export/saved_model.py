@@ -8,7 +8,10 @@
                                                             sees them
 
 Predictions have the names and shapes of `Estimator.predict` (first dimension the
-batch), and the columns that are forwarded. `classify` and `regress` are those of TensorFlow Serving's API.
+batch), and the columns that are forwarded. `classify` and `regress` are those of
+TensorFlow Serving's API; of a model of several labels they answer for the first, and
+NAME/classify, NAME/regress and NAME/predict for each. What else a model_fn exports is
+there under its own name, and takes examples.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ PREDICT = "predict"
 CLASSIFY = "classify"
 REGRESS = "regress"
 TRANSFORM = "transform"
+_OF_HEADS = ("classification", "regression", PREDICT)
+"""The keys under which a head exports."""
 
 Transform = Callable[[Mapping[str, "tf.Tensor"]], Mapping[str, "tf.Tensor"]]
 """Columns as a model_fn gets them to features as the model sees them."""
@@ -55,18 +60,35 @@ def _signature_defs(
         ),
         PREDICT: _signatures.predict_signature_def(dict(receiver.columns), predictions),
     }
-    for output in spec.export_outputs.values():
-        if isinstance(output, estimator.export.ClassificationOutput):
-            found[CLASSIFY] = _signatures.classification_signature_def(
-                receiver.examples,
-                receiver.answer(output.classes),
-                receiver.answer(output.scores),
-            )
-        elif isinstance(output, estimator.export.RegressionOutput):
-            found[REGRESS] = _signatures.regression_signature_def(
-                receiver.examples, receiver.answer(output.value)
-            )
+    for key, output in (spec.export_outputs or {}).items():
+        name, signature = _exported(key, output, receiver)
+        # What stands under a name of its own comes after the default.
+        found.setdefault(name, signature)
     return found
+
+
+def _exported(key: str, output, receiver: receivers.Receiver):
+    """Returns name and signature of what a model_fn exports under a key."""
+    of, _, last = key.rpartition("/")
+    if last not in (*_OF_HEADS, SERVING_DEFAULT):
+        of = key
+    prefix = f"{of}/" if of else ""
+    if isinstance(output, estimator.export.ClassificationOutput):
+        return prefix + CLASSIFY, _signatures.classification_signature_def(
+            receiver.examples,
+            None if output.classes is None else receiver.answer(output.classes),
+            None if output.scores is None else receiver.answer(output.scores),
+        )
+    if isinstance(output, estimator.export.RegressionOutput):
+        return prefix + REGRESS, _signatures.regression_signature_def(
+            receiver.examples, receiver.answer(output.value)
+        )
+    return prefix + PREDICT if last == PREDICT or not of else key, (
+        _signatures.predict_signature_def(
+            {receivers.EXAMPLES: receiver.examples},
+            {n: receiver.answer(v) for n, v in output.outputs.items()},
+        )
+    )
 
 
 def write(
@@ -92,7 +114,8 @@ def write(
       The names of its signatures.
 
     Raises:
-      UserError: A forwarded column has the name of an output.
+      UserError: A forwarded column has the name of an output, or the model_fn has
+        a signature `transform` of its own.
     """
     with tf.Graph().as_default():
         _v1.train.create_global_step()
@@ -101,6 +124,11 @@ def write(
             dict(receiver.features), None, estimator.ModeKeys.PREDICT, trained.config
         )
         signature_defs = _signature_defs(receiver, spec)
+        if transform is not None and TRANSFORM in signature_defs:
+            raise UserError(
+                f"the model_fn exports under the key {TRANSFORM}, where the features"
+                " stand as the model sees them; give it another name in export_outputs"
+            )
         if transform is not None:
             seen = transform(receiver.features)
             signature_defs[TRANSFORM] = _signatures.predict_signature_def(

@@ -24,15 +24,14 @@ def batches(signature, name: str, inputs: dict, wanted: dict, sizes, compare) ->
     Args:
       inputs: Input name to rows.
       wanted: Output name to the rows that it must answer.
-      compare: (output, found, wanted) to what is wrong, or "".
+      compare: (output, what was found, all wanted rows) to what is wrong, or "".
     """
     wrong = []
     for size in sizes:
         found = signature(**{n: _tiled(v, size) for n, v in inputs.items()})
-        for output, value in wanted.items():
-            problem = compare(
-                output, found[output].numpy(), _tiled(value, size).numpy()
-            )
+        rows = {n: _tiled(value, size).numpy() for n, value in wanted.items()}
+        for output in wanted:
+            problem = compare(output, found[output].numpy(), rows)
             if problem:
                 wrong.append(
                     f"output {output} of signature {name}, in a batch of {size:,},"
@@ -58,8 +57,9 @@ def v1_loader(model_dir: str, by_signature: dict, wanted: dict, compare) -> list
             }
             fetches = {n: signature.outputs[n].name for n in wanted}
             found = session.run(fetches, feeds)
-            for output, value in wanted.items():
-                problem = compare(output, found[output], value[:_V1_ROWS])
+            rows = {n: value[:_V1_ROWS] for n, value in wanted.items()}
+            for output in wanted:
+                problem = compare(output, found[output], rows)
                 if problem:
                     wrong.append(
                         f"output {output} of signature {name}, in the loader of"

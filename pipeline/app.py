@@ -15,13 +15,17 @@ from collections.abc import Sequence
 from absl import flags
 
 from pipeline import environment
-from pipeline.commands import COMMANDS, Command, Invocation
+from pipeline.commands import COMMANDS, Command
 from pipeline.console import Console
 from pipeline.flags import (
     checks,
+    compute,
     data,
+    evaluation,
     exporting,
     general,
+    input,
+    metrics,
     output,
     paths,
     schema,
@@ -29,21 +33,30 @@ from pipeline.flags import (
     serving,
     showing,
     training,
+    warm_start,
+    writing,
 )
+from pipeline.invocation import Invocation
 from pipeline.types import ExitCode, UserError
 
 _PROGRAM = "python -m pipeline"
 _TOPICS = {
     "paths": paths,
     "data": data,
+    "writing": writing,
     "schema": schema,
     "checks": checks,
     "showing": showing,
     "output": output,
+    "input": input,
     "training": training,
+    "evaluation": evaluation,
+    "warm_start": warm_start,
     "serving": serving,
     "exporting": exporting,
     "serve": serve,
+    "metrics": metrics,
+    "compute": compute,
     "general": general,
 }
 _FLAG = re.compile(r"--?(?:no)?([A-Za-z_]\w*)")
@@ -158,6 +171,16 @@ def _refuse_foreign_flags(
                 )
 
 
+def _given_flags(arguments: Sequence[str]) -> frozenset[str]:
+    """Returns the flags that stand on the command line itself, not in a flagfile."""
+    return frozenset(
+        name
+        for argument in arguments
+        if (match := _FLAG.match(argument))
+        for name in (match.group(1), argument.lstrip("-").split("=")[0])
+    )
+
+
 def _parse(
     name: str, arguments: Sequence[str], values: flags.FlagValues, topic_of
 ) -> tuple[str, ...]:
@@ -216,6 +239,7 @@ def _run(arguments: Sequence[str]) -> None:
             arguments=words,
             paths=paths.read(values),
             data=data.read(values),
+            input=input.read(values),
             training=training.read(values),
             serving=serving.read(values),
             exporting=exporting.read(values),
@@ -223,7 +247,9 @@ def _run(arguments: Sequence[str]) -> None:
             schema=schema.read(values),
             checks=checks.read(values),
             showing=showing.read(values),
+            options=compute.read(values),
             output=output.read(values),
+            given=_given_flags(given),
             flagfile=_as_flagfile(name, values, topic_of),
             console=Console(values.verbosity),
         )

@@ -14,6 +14,19 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 
+_CONTAINER_LIMIT = "/sys/fs/cgroup/memory.max"
+
+
+def memory_bytes() -> int:
+    """Returns how much memory this machine, or the container on it, has."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        with open(_CONTAINER_LIMIT, encoding="ascii") as f:
+            # "max" where there is no limit.
+            return min(memory, int(f.read()))
+    except (OSError, ValueError):
+        return memory
+
 
 def set_verbosity(verbosity: int) -> None:
     """Chooses how much libraries may say; call it before they are imported.

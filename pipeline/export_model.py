@@ -8,20 +8,19 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from export import saved_model, transform, verify, versions
+from export import verify, versions
 from export.formats import writer as formats
-from pipeline import damage, estimators, files, version_extras
-from pipeline import declaration as declarations
+from pipeline import damage, estimators, files, version_extras, version_writer
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.estimators import PinnedCheckpoint
 from pipeline.flags.exporting import ExportFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
 from pipeline.types import Column, UserError
 
-_STAGE = "export"
 DEFAULTS = ExportFlags()
 """Nothing beside the model."""
 
@@ -39,36 +38,6 @@ class ExportResult:
     manifest: Manifest
 
 
-def _sizes(directory: str) -> dict[str, int]:
-    """Returns the sizes of all files below, by relative path."""
-    return {
-        os.path.relpath(os.path.join(place, name), directory): os.path.getsize(
-            os.path.join(place, name)
-        )
-        for place, _, names in sorted(os.walk(directory))
-        for name in sorted(names)
-    }
-
-
-def _find_finished(export_dir: str, fingerprint: str) -> ExportResult | None:
-    """Returns the version that servers take, if it is whole and the wanted one."""
-    newest = versions.versions(export_dir)[-1:]
-    if not newest:
-        return None
-    directory = versions.path(export_dir, newest[0])
-    try:
-        manifest = manifests.read(directory)
-    except UserError:
-        return None
-    if manifest is None or manifest.fingerprint != fingerprint:
-        return None
-    there = _sizes(directory)
-    for path, size in manifest.results["files"].items():
-        if there.get(path) != size:
-            return None
-    return ExportResult(directory, manifest)
-
-
 def _forwarded(names: Sequence[str], model: TrainedModel) -> tuple[Column, ...]:
     """Returns the columns that answers repeat."""
     columns = model.declaration.columns
@@ -82,9 +51,8 @@ def _forwarded(names: Sequence[str], model: TrainedModel) -> tuple[Column, ...]:
 
 
 def _write_version(
-    model: TrainedModel,
+    pinned: PinnedCheckpoint,
     dataset: Dataset,
-    checkpoint: str,
     settings: ServingFlags,
     directory: str,
     console: Console,
@@ -92,31 +60,18 @@ def _write_version(
     evaluation_dir: str | None,
 ) -> dict[str, Any]:
     """Writes all of a version but its manifest; returns the results so far."""
+    model, checkpoint = pinned.model, pinned.path
     trained = estimators.make_estimator(model)
+    part = estimators.to_records(dataset.shards(settings.eval_split))
     forwarded = _forwarded(exporting.forward_features, model)
     with damage.explained(dataset, checkpoint):
-        written = os.path.join(directory, "written")
-        signatures = saved_model.write(
-            trained,
-            checkpoint,
-            model.declaration.input_columns,
-            written,
-            forwarded,
-            transform.of(model.declaration, model.constants),
-        )
-        for name in os.listdir(written):
-            os.rename(os.path.join(written, name), os.path.join(directory, name))
-        os.rmdir(written)
-        os.makedirs(os.path.join(directory, versions.EXTRA))
-        files.write_atomically(
-            os.path.join(directory, versions.DECLARATION_FILE),
-            declarations.dump(model.declaration),
+        signatures = version_writer.write_saved_model(
+            trained, checkpoint, model, directory, forwarded
         )
         version_extras.write(
             directory,
-            model,
+            pinned,
             dataset,
-            checkpoint,
             settings.eval_split,
             evaluation_dir,
             forwarded,
@@ -126,7 +81,7 @@ def _write_version(
             directory,
             trained,
             checkpoint,
-            estimators.to_records(dataset.shards(settings.eval_split)),
+            part,
             model.declaration,
             settings.verify_rows,
             forwarded,
@@ -140,7 +95,7 @@ def _write_version(
                 os.path.join(directory, versions.EXTRA),
                 trained,
                 checkpoint,
-                estimators.to_records(dataset.shards(settings.eval_split)),
+                part,
                 model.declaration,
                 settings.verify_rows,
             )
@@ -148,7 +103,7 @@ def _write_version(
         "signatures": signatures,
         "verification": dataclasses.asdict(verified),
         "formats": written_formats,
-        "files": _sizes(directory),
+        "files": version_writer.sizes(directory),
     }
 
 
@@ -161,10 +116,11 @@ def run(
     exporting: ExportFlags = DEFAULTS,
     evaluation_dir: str | None = None,
 ) -> ExportResult:
-    """Exports the newest checkpoint as the next version, once it is verified.
+    """Exports a checkpoint as the next version, once it is verified.
 
     The version is written and verified under a hidden name and then renamed, so a
-    server that watches `export_dir` sees whole, verified versions only.
+    server that watches `export_dir` sees whole, verified versions only. Training may
+    go on meanwhile.
 
     Args:
       exporting: What the version holds beside the model.
@@ -175,15 +131,29 @@ def run(
         does not fit the dataset, a file is damaged (BAD_DATA), or the directory is in
         use (LOCKED).
     """
-    started = time.monotonic()
     dataset.check_fits(model.declaration, model.directory)
     dataset.shards(settings.eval_split)
     _forwarded(exporting.forward_features, model)
-    formats.check_installed(exporting.formats)
-    checkpoint, step = estimators.latest_checkpoint(model)
+    formats.check(exporting.formats, model.declaration)
+    with estimators.pinned_checkpoint(model, settings.checkpoint) as pinned:
+        return _export(
+            export_dir, pinned, dataset, settings, console, exporting, evaluation_dir
+        )
+
+
+def _export(
+    export_dir: str,
+    pinned: PinnedCheckpoint,
+    dataset: Dataset,
+    settings: ServingFlags,
+    console: Console,
+    exporting: ExportFlags,
+    evaluation_dir: str | None,
+) -> ExportResult:
+    started = time.monotonic()
+    model, checkpoint = pinned.model, pinned.path
     inputs = {
-        "checkpoint": estimators.digest_checkpoint(checkpoint),
-        "training": model.training.as_json(),
+        **version_writer.inputs(model, checkpoint),
         "dataset": dataset.manifest.fingerprint,
     }
     configuration = {
@@ -192,33 +162,27 @@ def run(
         "forward_features": list(exporting.forward_features),
         "formats": list(exporting.formats),
     }
-    wanted = manifests.fingerprint(_STAGE, inputs, configuration)
+    wanted = manifests.fingerprint(version_writer.STAGE, inputs, configuration)
     # The lock lies inside, for what is above an export directory may be read-only.
     with files.locked(os.path.join(export_dir, "versions")):
         versions.sweep(export_dir)
-        result = _find_finished(export_dir, wanted)
-        if result:
+        newest = version_writer.find_newest(export_dir)
+        if newest and newest[1].fingerprint == wanted:
+            result = ExportResult(*newest)
             console.progress(f"export: reused, {result.directory} is up to date")
         else:
-            console.progress(f"export: step {step:,} of {model.directory}")
+            console.progress(f"export: step {pinned.step:,} of {model.directory}")
             directory = versions.path(export_dir, versions.next_version(export_dir))
             with files.staged_directory(directory) as aside:
                 results = _write_version(
-                    model,
-                    dataset,
-                    checkpoint,
-                    settings,
-                    aside,
-                    console,
-                    exporting,
-                    evaluation_dir,
+                    pinned, dataset, settings, aside, console, exporting, evaluation_dir
                 )
                 manifest = manifests.write(
                     aside,
-                    _STAGE,
+                    version_writer.STAGE,
                     inputs,
                     configuration,
-                    {"global_step": step, **results},
+                    {"global_step": pinned.step, **results},
                     started,
                 )
             result = ExportResult(directory, manifest)

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import time
 
-from input_fns import records
-from model_fns import registry
-from pipeline import damage, estimators, files, hooks, model_dir, training_checks
+from pipeline import (
+    after_evaluation,
+    best,
+    checkpoints,
+    damage,
+    done,
+    estimators,
+    evaluations,
+    files,
+    model_dir,
+    saving_hooks,
+    train_inputs,
+    train_spec,
+    training_checks,
+)
 from pipeline import manifest as manifests
 from pipeline.compat import estimator, tf
 from pipeline.console import Console
 from pipeline.dataset import Dataset
-from pipeline.flags.training import TrainingFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
-from pipeline.preprocess import constants_files
+from pipeline.train_plan import Plan
 from pipeline.types import ExitCode, UserError
 
 _STAGE = "train"
-_EVAL_BATCH_SIZE = 1024
 _FLAGS_FILE = "flags.txt"
 
 
@@ -38,156 +47,239 @@ class TrainResult:
     steps: int
 
 
-def _max_steps(settings: TrainingFlags, rows: int) -> int:
-    if settings.max_steps is not None:
-        return settings.max_steps
-    return math.ceil(settings.epochs * rows / settings.batch_size)
+@dataclasses.dataclass(frozen=True)
+class _Ending:
+    """Where a training has arrived.
 
+    Attributes:
+      step: Global step.
+      metrics: Metrics of the eval split there.
+      stopped_early: Why early stopping ended it, if it did.
+      paused: Whether its time was used up before it was complete.
+    """
 
-def _planned(directory: str, settings: TrainingFlags, dataset: Dataset) -> TrainedModel:
-    registry.check_task(
-        registry.find(settings.model), dataset.declaration, dataset.directory
-    )
-    training = model_dir.asked_training(settings, dataset.manifest.fingerprint)
-    constants = constants_files.read_constants(dataset.directory)
-    return TrainedModel(directory, training, dataset.declaration, constants)
+    step: int
+    metrics: dict[str, float | int]
+    stopped_early: str | None
+    paused: bool
 
 
 def _current_step(model: TrainedModel) -> int:
-    if not os.path.exists(os.path.join(model.directory, "checkpoint")):
+    if not model_dir.has_checkpoint(model.directory):
         return 0
     return estimators.latest_checkpoint(model)[1]
 
 
+def _stop_reason(plan: Plan) -> str | None:
+    if plan.stopping is None:
+        return None
+    return plan.stopping.reason(evaluations.read(plan.model.directory))
+
+
+def _evaluation_is_missing(plan: Plan, step: int) -> bool:
+    """Whether a kill came between a checkpoint and the end of its evaluation."""
+    there = evaluations.read(plan.model.directory)
+    done_before = any(evaluation.global_step == step for evaluation in there)
+    return step > 0 and step % plan.eval_steps == 0 and not done_before
+
+
 def _train_and_evaluate(
-    model: TrainedModel,
-    dataset: Dataset,
-    settings: TrainingFlags,
-    start_step: int,
-    max_steps: int,
-    console: Console,
-) -> dict[str, float | int]:
-    """Trains to max_steps and returns metrics of the eval split there."""
-    train_rows = estimators.to_records(dataset.shards("train"))
-    epoch_steps = math.ceil(train_rows.rows / settings.batch_size)
-    trained = estimators.make_estimator(
-        model,
-        save_checkpoints_steps=settings.checkpoint_steps or epoch_steps,
-        keep_checkpoint_max=settings.keep_checkpoints,
-        save_summary_steps=settings.summary_steps,
-        log_step_count_steps=settings.summary_steps,
-    )
-    train_input = records.train_input_fn(
-        train_rows,
-        model.declaration,
-        records.TrainInput(
-            settings.batch_size, settings.shuffle_rows, settings.seed, start_step
-        ),
-    )
-    eval_input = records.eval_input_fn(
-        estimators.to_records(dataset.shards("eval")),
-        model.declaration,
-        _EVAL_BATCH_SIZE,
-    )
+    plan: Plan, dataset: Dataset, start_step: int, console: Console
+) -> _Ending:
+    """Trains until max_steps, or until something else ends it."""
+    model = plan.model
+    job = train_spec.make_job(plan, dataset, start_step, console)
+    trained, spec = job.trained, job.evaluation
     metrics = None
-    if start_step < max_steps:
-        progress = hooks.ProgressHook(console, settings.batch_size, max_steps)
-        metrics, _ = estimator.train_and_evaluate(
-            trained,
-            estimator.TrainSpec(train_input, max_steps, hooks=[progress]),
-            # Every row at every checkpoint: the defaults are 100 steps, late.
-            estimator.EvalSpec(
-                eval_input, steps=None, start_delay_secs=0, throttle_secs=0
-            ),
-        )
+    if start_step < plan.max_steps:
+        if _evaluation_is_missing(plan, start_step):
+            checkpoint = estimators.latest_checkpoint(model)[0]
+            metrics = after_evaluation.evaluate(trained, spec, checkpoint)
+            after_evaluation.export(trained, spec, checkpoint, metrics, is_final=False)
+        if _stop_reason(plan) is None:
+            metrics, _ = estimator.train_and_evaluate(trained, job.train, spec)
+    checkpoint, step = estimators.latest_checkpoint(model)
     if metrics is None:
-        metrics = trained.evaluate(eval_input)
+        metrics = after_evaluation.evaluate(trained, spec, checkpoint)
+    stopped = _stop_reason(plan) if step < plan.max_steps else None
+    paused = (
+        stopped is None
+        and step < plan.max_steps
+        and job.time_budget is not None
+        and job.time_budget.used_up
+    )
+    plain = estimators.plain_metrics(metrics)
+    if not paused:
+        after_evaluation.export(trained, spec, checkpoint, metrics, is_final=True)
     # The process keeps event writers by directory; they would go on after a restart.
     tf.compat.v1.summary.FileWriterCache.clear()
-    return estimators.plain_metrics(metrics)
+    return _Ending(step, plain, stopped, paused)
 
 
-def _summary_lines(steps: int, reached: int, max_steps: int, directory: str) -> str:
+def _prepare(plan: Plan, flagfile: str, console: Console) -> int:
+    """Makes the directory ready; returns the step at which training goes on."""
+    model, directory = plan.model, plan.model.directory
+    done.remove(directory)
+    before = model_dir.read_training(directory)
+    model_dir.write(model)
+    files.write_atomically(os.path.join(directory, _FLAGS_FILE), flagfile)
+    earlier = checkpoints.repair(directory)
+    if earlier is not None:
+        console.progress(
+            "train: the newest checkpoint is missing; goes back to the one of step"
+            f" {earlier.step:,}"
+        )
+    checkpoints.limit(directory, plan.settings.keep_checkpoints)
+    start_step = _current_step(model)
+    if start_step == 0:
+        best.forget_another(model)
+    valid = start_step
+    if before is not None and model_dir.differences(before, model.training):
+        # Patience counts evaluations of one training; of others only the best lasts.
+        valid = -1
+    if evaluations.drop_after(directory, valid):
+        last = start_step if valid == start_step else start_step - 1
+        saving_hooks.mark_start(os.path.join(directory, "eval"), last)
+    return start_step
+
+
+def _say_start(plan: Plan, start_step: int, console: Console) -> None:
+    if start_step:
+        ignored = "" if plan.warm_start is None else "; the warm start is ignored"
+        console.progress(
+            f"train: goes on from step {start_step:,} in {plan.model.directory}"
+            f"{ignored}"
+        )
+    if start_step < plan.max_steps < start_step + plan.eval_steps:
+        asked = plan.settings.evaluation.eval_steps
+        if asked is not None:
+            console.progress(
+                f"train: --eval_steps={asked} is more than the"
+                f" {plan.max_steps - start_step:,} steps to run: evaluated at the end"
+                " only"
+            )
+
+
+def _say_end(plan: Plan, start_step: int, ending: _Ending, console: Console) -> None:
+    directory, steps = plan.model.directory, ending.step - start_step
+    if ending.stopped_early:
+        console.progress(f"train: stopped early: {ending.stopped_early}")
+    elif ending.paused:
+        console.progress(
+            f"train: paused after --max_train_seconds="
+            f"{plan.settings.max_train_seconds} at step {ending.step:,} of"
+            f" {plan.max_steps:,}; the same command goes on from there"
+        )
     if steps:
-        return f"train: ran {steps:,} steps, now at step {reached:,}, in {directory}"
-    beyond = "" if reached == max_steps else f" (asked for {max_steps:,})"
-    return (
-        f"train: ran 0 steps, since {directory} is already at step {reached:,}{beyond};"
-        " metrics are recomputed. For more training raise --epochs or --max_steps"
+        console.progress(
+            f"train: ran {steps:,} steps, now at step {ending.step:,}, in {directory}"
+        )
+        return
+    beyond = ""
+    if ending.step != plan.max_steps:
+        beyond = f" (asked for {plan.max_steps:,})"
+    console.progress(
+        f"train: ran 0 steps, since {directory} is already at step {ending.step:,}"
+        f"{beyond}; metrics are recomputed. For more training raise --epochs or"
+        " --max_steps"
     )
 
 
-def run(
-    directory: str,
-    settings: TrainingFlags,
-    dataset: Dataset,
-    flagfile: str,
-    console: Console,
-) -> TrainResult:
+def _find_finished(directory: str, fingerprint: str) -> Manifest | None:
+    finished = manifests.read(directory)
+    if finished is None or finished.fingerprint != fingerprint:
+        return None
+    if finished.results.get("paused") or not model_dir.has_checkpoint(directory):
+        return None
+    return finished
+
+
+def _results(plan: Plan, dataset: Dataset, ending: _Ending) -> dict:
+    found = best.read(plan.model.directory)
+    return {
+        "global_step": ending.step,
+        "metrics": ending.metrics,
+        "train_rows": dataset.shards("train").rows,
+        "best": found
+        and {
+            "global_step": found.global_step,
+            "metric": found.metric,
+            "value": found.value,
+        },
+        "stopped_early": ending.stopped_early,
+        "paused": ending.paused,
+    }
+
+
+def _train(plan: Plan, dataset: Dataset, start_step: int, console: Console) -> _Ending:
+    """Trains, and turns what a user can act on into one line."""
+    model = plan.model
+    checkpoint = estimators.latest_checkpoint(model)[0] if start_step else None
+    try:
+        with damage.explained(dataset, checkpoint):
+            return _train_and_evaluate(plan, dataset, start_step, console)
+    except tf.compat.v1.train.NanLossDuringTrainingError:
+        raise UserError(
+            f"train: the loss became NaN; the last checkpoint in {model.directory} is"
+            " from before it. Try a lower learning_rate in --hparams, and look for"
+            " extreme values with `show`",
+            ExitCode.BAD_DATA,
+        ) from None
+
+
+def run(plan: Plan, dataset: Dataset, flagfile: str, console: Console) -> TrainResult:
     """Trains up to the asked step, or reuses a model that is complete.
 
     Where the directory has a checkpoint of the same settings, training goes on from
     it, at the next row of the data.
 
     Args:
-      directory: The model directory.
-      settings: The training flags.
+      plan: What to train.
       dataset: What to train on.
       flagfile: Text of a flagfile that repeats this run; kept for the user.
       console: Where to print.
 
     Raises:
-      UserError: The dataset lacks a label or rows, the directory was trained with
-        other settings, is in use, or the loss became NaN.
+      UserError: The directory was trained with other settings, is in use, or the loss
+        became NaN.
     """
     started = time.monotonic()
-    model = _planned(directory, settings, dataset)
-    max_steps = _max_steps(settings, dataset.shards("train").rows)
-    dataset.shards("eval")
+    directory = plan.model.directory
+    # Says what is wrong with it before the directory is touched.
+    train_inputs.eval_input_fn(dataset, "eval", plan.model.declaration, plan.reading)
     inputs = {"dataset": dataset.manifest.fingerprint}
-    configuration = {**model.training.as_json(), "max_steps": max_steps}
+    configuration = plan.configuration()
     with files.locked(directory):
-        if training_checks.must_restart(model.training, settings, directory):
+        if training_checks.must_restart(plan.model.training, plan.settings, directory):
             aside = f"{directory}.old-{time.strftime('%Y%m%d-%H%M%S')}"
             os.rename(directory, aside)
             console.progress(f"train: starts afresh; what was there is now {aside}")
-        finished = manifests.read(directory)
         wanted = manifests.fingerprint(_STAGE, inputs, configuration)
-        complete = finished is not None and finished.fingerprint == wanted
-        if complete and model_dir.has_checkpoint(directory):
+        finished = _find_finished(directory, wanted)
+        if finished:
+            step = finished.results["global_step"]
+            done.write(directory, done.Done(step))
             console.progress(
-                f"train: reused, {directory} is complete at step {max_steps:,}"
+                f"train: reused, {directory} is complete at step {step:,}; ran 0 steps"
             )
             return TrainResult(finished, 0)
-        model = training_checks.check_same_structure(model)
-        model_dir.write(model)
-        files.write_atomically(os.path.join(directory, _FLAGS_FILE), flagfile)
-        start_step = _current_step(model)
-        if start_step:
-            console.progress(f"train: goes on from step {start_step:,} in {directory}")
-        checkpoint = estimators.latest_checkpoint(model)[0] if start_step else None
+        model = training_checks.check_same_structure(plan.model)
+        plan = dataclasses.replace(plan, model=model)
+        start_step = _prepare(plan, flagfile, console)
+        _say_start(plan, start_step, console)
         try:
-            with damage.explained(dataset, checkpoint):
-                metrics = _train_and_evaluate(
-                    model, dataset, settings, start_step, max_steps, console
-                )
-        except tf.compat.v1.train.NanLossDuringTrainingError:
-            raise UserError(
-                f"train: the loss became NaN; the last checkpoint in {directory} is"
-                " from before it. Try a lower learning_rate in --hparams, and look for"
-                " extreme values with `show`",
-                ExitCode.BAD_DATA,
-            ) from None
-        reached = _current_step(model)
-        console.progress(
-            _summary_lines(reached - start_step, reached, max_steps, directory)
-        )
-        results = {
-            "global_step": reached,
-            "metrics": metrics,
-            "train_rows": dataset.shards("train").rows,
-        }
-        manifest = manifests.write(
-            directory, _STAGE, inputs, configuration, results, started
-        )
-    return TrainResult(manifest, reached - start_step)
+            ending = _train(plan, dataset, start_step, console)
+            _say_end(plan, start_step, ending, console)
+            manifest = manifests.write(
+                directory,
+                _STAGE,
+                inputs,
+                configuration,
+                _results(plan, dataset, ending),
+                started,
+            )
+        except Exception as error:
+            done.write(directory, done.Done(start_step, str(error) or repr(error)))
+            raise
+        done.write(directory, done.Done(ending.step))
+    return TrainResult(manifest, ending.step - start_step)

@@ -16,10 +16,10 @@ import shutil
 import urllib.parse
 
 from export import requests, signature_defs, versions, warmup
-from pipeline import estimators, files, model_card
+from pipeline import checkpoints, estimators, files, model_card
 from pipeline.compat import tf
 from pipeline.dataset import SCHEMA_FILE, Dataset
-from pipeline.model_dir import TrainedModel
+from pipeline.estimators import PinnedCheckpoint
 from pipeline.preprocess import constants_files
 from pipeline.types import Column
 
@@ -59,9 +59,8 @@ def _write_requests(
 
 def write(
     version_dir: str,
-    model: TrainedModel,
+    pinned: PinnedCheckpoint,
     dataset: Dataset,
-    checkpoint: str,
     split: str,
     evaluation_dir: str | None = None,
     forwarded: tuple[Column, ...] = (),
@@ -70,11 +69,12 @@ def write(
 
     Args:
       version_dir: The version; its `assets.extra` may hold other files.
-      checkpoint: Path prefix of the checkpoint it was made from.
+      pinned: What it was made from.
       split: Where the sample rows are from.
       evaluation_dir: Where evaluate wrote metrics, for the model card.
       forwarded: Columns that answers repeat, so that requests hold them.
     """
+    model = pinned.model
     extra = os.path.join(version_dir, versions.EXTRA)
     os.makedirs(extra, exist_ok=True)
     by_name = {c.name: c for c in (*model.declaration.input_columns, *forwarded)}
@@ -94,8 +94,8 @@ def write(
     card = model_card.make(
         model,
         dataset,
-        estimators.digest_checkpoint(checkpoint),
-        int(tf.train.load_variable(checkpoint, "global_step")),
+        checkpoints.digest(pinned.path),
+        pinned.step,
         signatures,
         evaluation_dir,
     )

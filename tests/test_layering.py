@@ -96,6 +96,10 @@ def is_too_long(source: str) -> bool:
 # What help and checks need: these may load nothing heavy when they are imported.
 EARLY = ("types", "files", "manifest", "console", "inputs", "app", "commands")
 EARLY += ("environment", "model_dir", "training_checks", "show", "predict", "dataset")
+EARLY += ("checkpoints", "best", "evaluations", "done", "metric_order")
+EARLY += ("early_stopping", "train_plan", "warm_start_plan")
+EARLY += ("training_commands",)
+EARLY += ("data_choice", "invocation", "record_cache", "stage_commands")
 EARLY += ("declaration/*", "flags/*", "preprocess/stage", "serving/server")
 HEAVY = ("pipeline.compat", "input_fns", "pipeline.preprocess.beam_job", *TENSORFLOW)
 

@@ -2,7 +2,8 @@
 
 LiteRT and ONNX runtimes have no string lookups and none of TensorFlow's hashes. So what
 is converted begins behind the `FeatureEncoder`: its inputs are the features as the
-signature `transform` answers them, int64 ids [batch] and float32 numbers [batch, 1].
+signature `transform` answers them: int64 ids [batch], float32 numbers [batch, 1] and
+images [batch, height, width, channels].
 A client gets them from `transform`, or computes them from the files in `assets.extra`
 (vocabularies, constants, declaration).
 """
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from model_fns import feature_layers
 from pipeline.compat import estimator, tf
-from pipeline.types import Declaration, UserError
+from pipeline.types import Crossed, Declaration, Feature, UserError, tokens_of
 
 _v1 = tf.compat.v1
 
@@ -70,22 +71,38 @@ def input_names(features: Sequence[str]) -> dict[str, str]:
     return names
 
 
+def _has_several(feature: Feature, declaration: Declaration) -> bool:
+    parts = feature.of if isinstance(feature, Crossed) else ()
+    return tokens_of(feature) is not None or any(
+        _has_several(declaration.features[part], declaration) for part in parts
+    )
+
+
+def check_features(declaration: Declaration) -> None:
+    """Checks that each feature is one tensor with a value, or an image, a row.
+
+    Raises:
+      UserError: A feature is not.
+    """
+    for name, feature in declaration.features.items():
+        if _has_several(feature, declaration):
+            raise refuse(f"feature {name} may have several values in a row")
+        if getattr(feature, "weights", None) is not None:
+            raise refuse(f"the values of feature {name} have weights")
+
+
 def _encoded(graph: tf.Graph, features: Sequence[str]) -> dict[str, tf.Tensor]:
     """Returns what the encoder has made of each feature."""
     found = graph.get_collection(feature_layers.ENCODED)
     if not found:
         raise refuse(
-            "this model reads feature columns, whose lookups in sparse tensors no other"
-            " format has; models from layers, e.g. --model=keras_wide_deep, have the"
-            " boundary behind which a format can begin"
+            "this model reads feature columns, or raw columns in code of its own, and"
+            " other formats have no such lookups; models from layers, e.g."
+            " --model=keras_wide_deep, have the boundary behind which a format can begin"
         )
     if len(found) != len(features):
         raise refuse("this model encodes its features more than once")
-    encoded = dict(zip(features, found, strict=True))
-    for name, value in encoded.items():
-        if not isinstance(value, tf.Tensor):
-            raise refuse(f"feature {name} may have several values in a row")
-    return encoded
+    return dict(zip(features, found, strict=True))
 
 
 def _frozen(
@@ -104,8 +121,10 @@ def extract(
     """Returns the network of a trained model.
 
     Raises:
-      UserError: The model has no boundary behind which a format can begin.
+      UserError: The model has no boundary behind which a format can begin, or a
+        feature is of a kind that no format takes.
     """
+    check_features(declaration)
     with tf.Graph().as_default() as graph:
         _v1.train.create_global_step()
         dtypes = {"int": tf.int64, "float": tf.float32, "string": tf.string}

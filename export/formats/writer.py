@@ -17,7 +17,7 @@ import numpy as np
 
 from export import requests, saved_model
 from export.formats import compare, litert, onnx_format
-from export.formats.network import Network, extract
+from export.formats.network import Network, check_features, extract
 from input_fns import records
 from pipeline.compat import estimator, tf
 from pipeline.types import Declaration, ExitCode, UserError
@@ -85,11 +85,12 @@ FORMATS = {
 }
 
 
-def check_installed(names: Sequence[str]) -> None:
-    """Checks that the packages of formats are there.
+def check(names: Sequence[str], declaration: Declaration) -> None:
+    """Checks what can be checked of formats before a model is built.
 
     Raises:
-      UserError: One is not; the message says how to get it.
+      UserError: A package is not installed, and the message says how to get it; or
+        a feature is of a kind that no format takes.
     """
     for name in names:
         for module in FORMATS[name].modules:
@@ -98,6 +99,8 @@ def check_installed(names: Sequence[str]) -> None:
                     f"--formats={name} needs the package {module}, which is not"
                     f" installed: pip install 'estimator-pipeline[{FORMATS[name].extra}]'"
                 )
+    if names:
+        check_features(declaration)
 
 
 def _describe_inputs(network: Network) -> list[dict[str, Any]]:

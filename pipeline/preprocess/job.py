@@ -7,7 +7,6 @@ forever for a worker that died.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import dataclasses
 import os
@@ -18,7 +17,7 @@ from typing import Any
 
 from pipeline import files
 from pipeline.console import Console
-from pipeline.preprocess import progress, watchdog
+from pipeline.preprocess import beam_options, progress, watchdog
 from pipeline.preprocess.shards import ShardInfo
 from pipeline.preprocess.sources.base import Loss, Source
 from pipeline.types import Declaration, ExitCode, RecordForm, UserError
@@ -26,7 +25,6 @@ from pipeline.types import Declaration, ExitCode, RecordForm, UserError
 _PARTS = ".parts"
 _REPORT = "report.jsonl"
 _SETTINGS = "settings.pickle"
-_LOCAL_RUNNERS = (None, "FnApiRunner", "DirectRunner", "PrismRunner")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,36 +85,7 @@ class JobOutput:
     rows_read: int
     parts: str
     losses: tuple[Loss, ...] = ()
-
-
-def runner(beam_options: Sequence[str]) -> str | None:
-    """Returns the runner that Beam's options name."""
-    return _known_options(beam_options).runner
-
-
-def _known_options(beam_options: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        add_help=False, allow_abbrev=False, exit_on_error=False
-    )
-    parser.add_argument("--runner")
-    parser.add_argument("--direct_num_workers", type=int, default=1)
-    parser.add_argument("--direct_running_mode", default="in_memory")
-    try:
-        return parser.parse_known_args(list(beam_options))[0]
-    except argparse.ArgumentError as error:
-        raise UserError(f"--beam_option: {error}") from None
-
-
-def _needs_watching(beam_options: Sequence[str]) -> bool:
-    """Whether there are workers on this machine beside this process."""
-    options = _known_options(beam_options)
-    if options.runner not in _LOCAL_RUNNERS:
-        return False
-    return (
-        options.runner == "PrismRunner"
-        or options.direct_num_workers != 1
-        or options.direct_running_mode == "multi_processing"
-    )
+    statistics_failure: UserError | None = None
 
 
 def run(settings: JobSettings, console: Console) -> JobOutput:
@@ -129,7 +98,7 @@ def run(settings: JobSettings, console: Console) -> JobOutput:
     os.mkdir(settings.parts)
     total = sum(os.path.getsize(source.path) for source in settings.sources)
     with progress.shown(settings.parts, total, console):
-        if _needs_watching(settings.beam_options):
+        if beam_options.parse(settings.beam_options).has_local_workers:
             _run_watched(settings, console)
         else:
             # Beam takes seconds to import, and the watching process needs none of it.
@@ -160,7 +129,7 @@ def _read_report(settings: JobSettings) -> JobOutput:
     found: dict[str, list[Any]] = collections.defaultdict(list)
     for kind, value in files.read_json_lines(settings.report):
         found[kind].append(value)
-    _raise_first(found["failure"])
+    _raise_first([*found["failure"], *filter(_is_bug, found["statistics_failure"])])
     rejected: collections.Counter[str] = collections.Counter()
     first_reason: dict[str, str] = {}
     reject_files = []
@@ -178,12 +147,21 @@ def _read_report(settings: JobSettings) -> JobOutput:
         losses=tuple(
             Loss(**loss) for _, loss in sorted(found["loss"], key=lambda item: item[0])
         ),
+        statistics_failure=next(map(_user_error, found["statistics_failure"]), None),
     )
+
+
+def _is_bug(failure: Mapping[str, Any]) -> bool:
+    return failure["exit_code"] is None
+
+
+def _user_error(failure: Mapping[str, Any]) -> UserError:
+    return UserError(failure["message"], ExitCode(failure["exit_code"]))
 
 
 def _raise_first(failures: Sequence[Mapping[str, Any]]) -> None:
     """Raises a bug before a user's mistake: it is what needs attention."""
-    for failure in sorted(failures, key=lambda f: f["exit_code"] is not None):
-        if failure["exit_code"] is None:
+    for failure in sorted(failures, key=_is_bug, reverse=True):
+        if _is_bug(failure):
             raise RuntimeError(f"in a worker:\n{failure['message']}")
-        raise UserError(failure["message"], ExitCode(failure["exit_code"]))
+        raise _user_error(failure)

@@ -165,6 +165,13 @@ def predict_answer(outputs: Mapping[str, tf.Tensor], in_rows: bool) -> dict[str,
         return {"outputs": next(iter(values.values())) if only else values}
     if only:
         return {"predictions": next(iter(values.values()))}
+    sizes = {name: len(v) if isinstance(v, list) else 1 for name, v in values.items()}
+    if len(set(sizes.values())) > 1:
+        told = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise BadRequest(
+            f"outputs of this signature have different numbers of rows ({told}); ask"
+            " with inputs instead of instances"
+        )
     rows = [
         dict(zip(values, row, strict=True))
         for row in zip(*values.values(), strict=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from model_fns import hparams
+from model_fns import hparams, registry
 from pipeline import model_dir, training_checks
+from pipeline.flags.input import InputFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.model_dir import TrainedModel, Training
 from pipeline.types import (
@@ -18,8 +19,11 @@ from pipeline.types import (
     ColumnType,
     Constants,
     Crossed,
+    Date,
+    DatePart,
     Declaration,
     Hashed,
+    Image,
     Label,
     Numeric,
     Scale,
@@ -36,7 +40,6 @@ FLAGS = TrainingFlags(
     epochs=1.0,
     max_steps=None,
     seed=1,
-    shuffle_rows=100,
     checkpoint_steps=None,
     keep_checkpoints=3,
     summary_steps=10,
@@ -126,7 +129,6 @@ class TestDifferences:
             ({"dataset": "d2"}, ["another dataset"]),
             ({"seed": 2}, ["seed 1 -> 2"]),
             ({"batch_size": 64}, ["batch_size 32 -> 64"]),
-            ({"shuffle_rows": 1}, ["shuffle_rows 100 -> 1"]),
             (
                 {"hparams": "hidden_units=[8]"},
                 ["hidden_units [8, 4] -> [8]"],
@@ -139,6 +141,26 @@ class TestDifferences:
     )
     def test_each(self, changes, said):
         assert model_dir.differences(asked(), asked(**changes)) == said
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (InputFlags(cache="memory", prefetch_batches=9, input_threads=1), []),
+            (InputFlags(input_fn="direct"), []),
+            (InputFlags(shuffle_mb=1), ["shuffle_mb 64 -> 1"]),
+            (
+                InputFlags(shuffle_rows="9"),
+                ["shuffle_mb 64 -> None", "shuffle_rows None -> 9"],
+            ),
+            (
+                InputFlags(input_fn="synthetic"),
+                ["input_fn rows of the dataset -> synthetic"],
+            ),
+        ],
+    )
+    def test_of_the_input_only_what_decides_the_rows(self, options, said):
+        new = model_dir.asked_training(FLAGS, "d1", options)
+        assert model_dir.differences(asked(), new) == said
 
     def test_another_model_lists_what_only_one_of_them_has(self):
         changed = model_dir.differences(asked(), asked(model="keras_wide_deep"))
@@ -178,9 +200,9 @@ class TestModelDirectory:
         assert opened.declaration == model.declaration
         assert opened.constants == model.constants
         assert model_dir.differences(opened.training, model.training) == []
-        kind = {"wide_deep": hparams.WideDeep, "keras_wide_deep": hparams.KerasWideDeep}
+        kind = registry.find(model.training.model).hparams
         text = changes.get("hparams", FLAGS.hparams)
-        expected = hparams.parse(text, kind[model.training.model])
+        expected = hparams.parse(text, kind)
         assert opened.settings() == expected
 
     def test_nothing_there(self, empty):
@@ -211,7 +233,7 @@ class TestModelDirectory:
             model_dir.read_training(str(trained))
         assert str(caught.value) == (
             f"{path} is not of this pipeline; it needs exactly batch_size, dataset,"
-            " hparams, model, seed, shuffle_rows"
+            " hparams, input, model, seed"
         )
 
     @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000])
@@ -358,6 +380,17 @@ class TestSameStructure:
                 [Crossed("c", ("cut", "w"), 9)],
                 "(added c)",
             ),
+            (
+                [Hashed("h", "w", 10, weights="x")],
+                "buckets 10 -> hashed for both, buckets 10, weights x",
+            ),
+            (
+                [Vocabulary("w", "w", embedding=4, shared="g")],
+                "oov_buckets 1, 3 terms -> vocabulary for both, embedding 4,"
+                " oov_buckets 1, shared g, 3 terms",
+            ),
+            ([Date("h", "w", DatePart.MONTH)], "-> date for both, part month)"),
+            ([Image("h", "w", 2, 3)], "image for deep, height 2, width 3, channels 3"),
         ],
     )
     def test_features(self, trained, changes, said):
@@ -403,5 +436,8 @@ class TestSameStructure:
         assert f"the label ({said})" in self.error(with_label(planned(trained), label))
 
     def test_what_has_no_effect_on_the_variables(self, trained):
-        changes = [Numeric("x", "x", Scale.LOG), Vocabulary("w", "w", 3, 2, 1, 4)]
+        changes = [
+            Numeric("x", "x", Scale.LOG, clip=(0.0, 1.0)),
+            Vocabulary("w", "w", 3, 2, 1, 4, separator="|"),
+        ]
         training_checks.check_same_structure(planned(trained, *changes))

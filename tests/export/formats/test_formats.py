@@ -149,10 +149,11 @@ def test_batches_of_any_size(of_small_job, answers, kind, size):
     assert compare.difference(found, compare.take(wanted, size)).largest <= 1e-5
 
 
-def test_a_missing_package_is_named(monkeypatch):
+def test_a_missing_package_is_named(monkeypatch, small_job):
+    declaration = small_job.model(MODEL).declaration
     monkeypatch.setattr(writer.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError) as caught:
-        writer.check_installed(["onnx"])
+        writer.check(["onnx"], declaration)
     assert str(caught.value) == (
         "--formats=onnx needs the package tf2onnx, which is not installed: pip install"
         " 'estimator-pipeline[onnx]'"

@@ -1,0 +1,136 @@
+"""From a plan to what train_and_evaluate takes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from model_fns.step_loop import StepLoop
+from pipeline import (
+    after_evaluation,
+    computing,
+    estimators,
+    hooks,
+    saving_hooks,
+    train_inputs,
+    warm_start,
+)
+from pipeline.compat import estimator
+from pipeline.console import Console
+from pipeline.dataset import Dataset
+from pipeline.hooks_nan import NanWeightsListener
+from pipeline.stopping_hooks import EarlyStoppingHook, LastStepHook, TimeBudgetHook
+from pipeline.train_plan import Plan
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingJob:
+    """A training that is ready to run.
+
+    Attributes:
+      trained: The Estimator.
+      train: Its TrainSpec.
+      evaluation: Its EvalSpec.
+      time_budget: The hook that pauses training, if there is one.
+    """
+
+    trained: estimator.Estimator
+    train: estimator.TrainSpec
+    evaluation: estimator.EvalSpec
+    time_budget: TimeBudgetHook | None
+
+
+def _step_loop(plan: Plan) -> StepLoop:
+    """Returns which steps a call runs: it ends where something is to be saved."""
+    settings = plan.settings
+    if settings.steps_per_run == 1:
+        return StepLoop((1,), plan.max_steps)
+    saved = (plan.eval_steps, settings.checkpoint_steps, settings.summary_steps)
+    return StepLoop((settings.steps_per_run, *filter(None, saved)), plan.max_steps)
+
+
+def _estimator(plan: Plan, loop: StepLoop, console: Console) -> estimator.Estimator:
+    settings = plan.settings
+    further = {}
+    if settings.keep_checkpoint_every_hours is not None:
+        further["keep_checkpoint_every_n_hours"] = settings.keep_checkpoint_every_hours
+    trained = estimators.make_estimator(
+        plan.model,
+        plan.options,
+        save_checkpoints_steps=plan.eval_steps,
+        keep_checkpoint_max=settings.keep_checkpoints,
+        save_summary_steps=settings.summary_steps,
+        log_step_count_steps=settings.summary_steps,
+        **further,
+    )
+    if loop.longest > 1:
+        trained = computing.in_loops(trained, loop)
+    if plan.warm_start is None:
+        return trained
+    return warm_start.warm_started(trained, plan.model, plan.warm_start, console)
+
+
+def _saving_hooks(plan: Plan, loop: StepLoop) -> list:
+    settings, directory = plan.settings, plan.model.directory
+    found = [saving_hooks.CheckpointHook(directory, plan.eval_steps, loop.longest)]
+    every = settings.checkpoint_steps
+    if settings.checkpoint_secs or (every and every != plan.eval_steps):
+        found.append(
+            saving_hooks.IntermediateCheckpointHook(
+                directory,
+                every,
+                settings.checkpoint_secs,
+                [NanWeightsListener()],
+                loop.longest,
+            )
+        )
+    return found
+
+
+def make_job(
+    plan: Plan, dataset: Dataset, start_step: int, console: Console
+) -> TrainingJob:
+    """Builds the Estimator, its inputs, hooks and exporters.
+
+    Args:
+      start_step: Steps that earlier training has done.
+    """
+    settings, directory = plan.settings, plan.model.directory
+    loop = _step_loop(plan)
+    trained = _estimator(plan, loop, console)
+    train_input = train_inputs.train_input_fn(
+        dataset, plan.model, settings, plan.reading, start_step, console
+    )
+    eval_input = train_inputs.eval_input_fn(
+        dataset, "eval", plan.model.declaration, plan.reading
+    )
+    # They run in this order: a checkpoint is evaluated before it is decided whether to
+    # stop, so that training stops at that step.
+    found = [hooks.ProgressHook(console, settings.batch_size, loop)]
+    if trained.config.is_chief:
+        found += _saving_hooks(plan, loop)
+    if loop.longest > 1:
+        found.append(LastStepHook(loop.last_step))
+    if plan.stopping is not None:
+        found.append(EarlyStoppingHook(directory, plan.stopping))
+    time_budget = None
+    if settings.max_train_seconds is not None:
+        time_budget = TimeBudgetHook(settings.max_train_seconds)
+        found.append(time_budget)
+    return TrainingJob(
+        trained,
+        estimator.TrainSpec(
+            train_input,
+            plan.max_steps,
+            hooks=found,
+            saving_listeners=[NanWeightsListener()],
+        ),
+        # Every row at every checkpoint: the defaults are 100 steps, late.
+        estimator.EvalSpec(
+            eval_input,
+            steps=None,
+            start_delay_secs=0,
+            throttle_secs=0,
+            exporters=after_evaluation.make_exporters(plan, console),
+        ),
+        time_budget,
+    )
