@@ -8,6 +8,7 @@ import errno
 import io
 import os
 import re
+import select
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -258,13 +259,14 @@ def _run(arguments: Sequence[str]) -> None:
 
 def _reader_is_gone() -> bool:
     """Whether standard output was a pipe that nobody reads any more."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
+    # To flush once more would tell nothing: what failed to be written may be forgotten.
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), select.POLLOUT)
+    gone = any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    if gone:
         # What is still to be written must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
+    return gone
 
 
 def main(arguments: Sequence[str]) -> int:

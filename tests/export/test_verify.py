@@ -352,11 +352,14 @@ def test_no_rows_do_not_differ():
 
 def test_rounding_may_decide_between_equal_classes():
     wanted = {"probabilities": np.array([[0.5, 0.5], [0.7, 0.3], [0.4, 0.400001]])}
-    ties = verify_child._ties(wanted, 1e-5)
+    ties = verify_child._ties(wanted, "classes", 1e-5)
     assert ties.tolist() == [True, False, True]
     assert _compare([[1], [0], [0]], [[0], [0], [1]], ties)[1] == ""
     assert "most in row 1" in _compare([[1], [1], [0]], [[0], [0], [1]], ties)[1]
-    assert verify_child._ties({"predictions": np.zeros([3, 1])}, 1e-5) is None
+    assert (
+        verify_child._ties({"predictions": np.zeros([3, 1])}, "predictions", 1e-5)
+        is None
+    )
 
 
 # --- a real job ------------------------------------------------------------------
