@@ -12,6 +12,7 @@ from pipeline.console import Console
 from pipeline.dataset import Dataset, open_dataset
 from pipeline.export_model import ExportResult
 from pipeline.flags.data import DataFlags
+from pipeline.flags.exporting import ExportFlags
 from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
 from pipeline.flags.input import InputFlags
 from pipeline.flags.serving import ServingFlags
@@ -192,11 +193,14 @@ def serving_flags(**changes) -> ServingFlags:
     return ServingFlags(**{**values, **changes})
 
 
-def export(job: Job, model: str, directory: Path | None = None) -> ExportResult:
+def export(
+    job: Job, model: str, directory: Path | None = None, **exporting
+) -> ExportResult:
     return export_model.run(
         str(directory or job.export_dir(model)),
         job.model(model),
         job.dataset(),
         serving_flags(),
         QUIET,
+        ExportFlags(**exporting),
     )
