@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline import train, train_plan
+from pipeline.dataset import Dataset
 from pipeline.flags.input import InputFlags
 from pipeline.types import ExitCode, UserError
 
@@ -99,8 +100,10 @@ def input_fn():
 _modules = itertools.count()
 
 
-def _plan(directory: Path, monkeypatch, model: str, code: str) -> train_plan.Plan:
-    """Returns a training whose rows come from an input_fn of the user's own."""
+def _planned(
+    directory: Path, monkeypatch, model: str, code: str
+) -> tuple[train_plan.Plan, Dataset]:
+    """Returns a training, and its dataset, whose training rows come from an input_fn of the user's own."""
     dataset = helpers_training.make_dataset(
         directory / "d", NUMBERS % "type: float", _lines(None)
     )
@@ -108,19 +111,21 @@ def _plan(directory: Path, monkeypatch, model: str, code: str) -> train_plan.Pla
     name = f"numbers_{next(_modules)}"
     (directory / f"{name}.py").write_text(code)
     monkeypatch.syspath_prepend(str(directory))
-    return train_plan.plan(
+    plan = train_plan.plan(
         str(directory / "m"),
         helpers_training.settings(model=model, hparams=MODELS[model]),
         dataset,
         InputFlags(input_fn=f"{name}:input_fn"),
     )
+    return plan, dataset
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("bad", ["nan", "inf"])
 def test_num_1_no_such_number_reaches_a_checkpoint(tmp_path, monkeypatch, model, bad):
     """Even an input_fn of the user's own, which no rule of ours has seen."""
-    plan = _plan(tmp_path, monkeypatch, model, _INPUT_FN.format(bad=f"float('{bad}')"))
+    code = _INPUT_FN.format(bad=f"float('{bad}')")
+    plan, dataset = _planned(tmp_path, monkeypatch, model, code)
     with pytest.raises(UserError, match="NaN|not finite") as caught:
         train.run(plan, dataset, "", helpers_training.QUIET)
     assert caught.value.exit_code is ExitCode.BAD_DATA
@@ -172,7 +177,7 @@ features: {x: {kind: numeric}}
 def test_num_2_a_model_that_meets_one_names_it(tmp_path, monkeypatch, model):
     """Where rows do not come from preprocess: premade and custom models alike."""
     code = _INPUT_FN.format(bad="1.0").replace('"no")', '"maybe")')
-    plan = _plan(tmp_path, monkeypatch, model, code)
+    plan, dataset = _planned(tmp_path, monkeypatch, model, code)
     wanted = "label y: not one of the classes no, yes: maybe"
     with pytest.raises(UserError, match=wanted) as caught:
         train.run(plan, dataset, "", helpers_training.QUIET)
