@@ -1,22 +1,24 @@
-"""Input functions over the TFRecord shards of a dataset."""
+"""The TFRecord shards of a dataset as a source of rows."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from input_fns import blocks, parsing
+from input_fns.options import Reading as Reading
+from input_fns.options import TrainInput as TrainInput
+from input_fns.order import InputFn as InputFn
+from input_fns.order import eval_input_fn as eval_input_fn
+from input_fns.order import train_input_fn as train_input_fn
+from input_fns.shares import Share
 from pipeline.compat import tf
-from pipeline.types import BLOCK_ROWS, Column, Declaration, Label, RecordForm
-
-InputFn = Callable[[], "tf.data.Dataset"]
+from pipeline.types import BLOCK_ROWS, Column, RecordForm
 
 _READ_BUFFER_BYTES = 1 << 20
-# Shards read side by side; a run of rows from each keeps the file reads long.
-_CYCLE_LENGTH = 4
-_BLOCK_LENGTH = 64
+# A run of rows from each file keeps the file reads long.
+RUN_ROWS = {RecordForm.ROWS: 64, RecordForm.BLOCKS: BLOCK_ROWS}
 _BLOCKS_AT_ONCE = 16
-_MAX_CLASSES_SHOWN = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,226 +29,112 @@ class Records:
       files: TFRecord files of serialized tf.Examples, in order.
       rows: Number of rows in all of them.
       form: What an Example holds.
+      file_rows: Rows of each file; needed where workers share the rows.
     """
 
     files: tuple[str, ...]
     rows: int
     form: RecordForm = RecordForm.ROWS
+    file_rows: tuple[int, ...] | None = None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.files
 
-@dataclasses.dataclass(frozen=True)
-class TrainInput:
-    """How training rows are drawn.
+    @property
+    def part_rows(self) -> tuple[int, ...]:
+        if self.file_rows is None:
+            raise ValueError("workers share the rows, and file_rows is not given")
+        return self.file_rows
 
-    Attributes:
-      batch_size: Rows in a batch.
-      shuffle_rows: Rows that are held and permuted at a time.
-      seed: Decides the order; together with the row's position nothing else does.
-      start_step: Batches already consumed by earlier training.
-    """
+    def chunks(
+        self,
+        parts: tf.Tensor,
+        share: Share,
+        columns: Sequence[Column],
+        reading: Reading,
+        at_most: int,
+    ) -> tf.data.Dataset:
+        """See `order.RowSource`.
 
-    batch_size: int
-    shuffle_rows: int
-    seed: int
-    start_step: int = 0
+        Rows of blocks come as columns; others stay serialized, since moving one
+        string a row costs less than moving its values.
+        """
+        files = tf.data.Dataset.from_tensor_slices(
+            (
+                tf.gather(tf.constant(self.files), parts),
+                tf.gather(tf.constant(share.first, tf.int64), parts),
+            )
+        )
 
+        def read(file, first):
+            records = tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER_BYTES)
+            if self.form is RecordForm.ROWS:
+                records = records.batch(RUN_ROWS[self.form])
+            elif share.stride > 1:
+                records = records.map(
+                    lambda block: blocks.parse(block[tf.newaxis], columns)
+                )
+            if share.stride > 1:
+                records = _every_nth(records, first, share.stride)
+            return records
 
-def _columns(declaration: Declaration) -> tuple[Column, ...]:
-    wanted = {column.name for column in declaration.input_columns}
-    if declaration.label:
-        wanted.add(declaration.label.column)
-    if declaration.weight:
-        wanted.add(declaration.weight)
-    return tuple(c for c in declaration.columns.values() if c.name in wanted)
-
-
-def _labelled(records: Records, declaration: Declaration) -> Callable:
-    """Returns a function from rows as `_windows` gives them to (features, label)."""
-    columns = _columns(declaration)
-    label = declaration.label
-
-    def parse(rows):
-        features = rows
-        if records.form is RecordForm.ROWS:
-            features = parsing.parse(rows, columns)
-        if label is None:
-            return features
-        value = features.pop(label.column)
-        if label.classes is None:
-            return features, tf.cast(value, tf.float32)
-        if value.dtype != tf.string:
-            value = tf.strings.as_string(value)
-        return features, _checked(value, label)
-
-    return parse
-
-
-def _fingerprint(text: tf.Tensor) -> tf.Tensor:
-    return tf.strings.to_hash_bucket_fast(text, 2**63 - 1)
-
-
-def _checked(value: tf.Tensor, label: Label) -> tf.Tensor:
-    """Returns the labels, or fails and shows those that are not among the classes.
-
-    An Estimator's head would fail as well, but would show their class id, -1.
-    """
-    # Sorted hashes, since comparing with each class is slow where there are many.
-    classes = tf.sort(_fingerprint(tf.constant(label.classes)))
-    wanted = _fingerprint(value)
-    place = tf.minimum(tf.searchsorted(classes, wanted), len(label.classes) - 1)
-    known = tf.equal(tf.gather(classes, place), wanted)
-    check = tf.debugging.Assert(
-        tf.reduce_all(known),
-        [
-            f"label {label.column}: not one of the classes"
-            f" {', '.join(label.classes[:_MAX_CLASSES_SHOWN])}:",
-            tf.boolean_mask(value, tf.logical_not(known)),
-        ],
-    )
-    with tf.control_dependencies([check]):
-        return tf.identity(value)
-
-
-def _interleaved(files: tf.Tensor, form: RecordForm) -> tf.data.Dataset:
-    return tf.data.Dataset.from_tensor_slices(files).interleave(
-        lambda file: tf.data.TFRecordDataset(file, buffer_size=_READ_BUFFER_BYTES),
-        cycle_length=_CYCLE_LENGTH,
-        block_length=_BLOCK_LENGTH if form is RecordForm.ROWS else 1,
-        num_parallel_calls=tf.data.AUTOTUNE,
-        deterministic=True,
-    )
-
-
-def _windows(
-    serialized: tf.data.Dataset,
-    form: RecordForm,
-    declaration: Declaration,
-    rows: int,
-) -> tf.data.Dataset:
-    """Returns rows so many at a time, the last time the rest.
-
-    Rows of blocks come as columns; others stay serialized, since moving one string
-    a row costs less than moving its values.
-    """
-    if form is RecordForm.ROWS:
-        return serialized.batch(rows)
-    columns = _columns(declaration)
-    return (
-        serialized.batch(max(1, min(rows // BLOCK_ROWS, _BLOCKS_AT_ONCE)))
-        .map(
+        chunks = files.interleave(
+            read,
+            cycle_length=reading.files_at_once,
+            block_length=1,
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=reading.deterministic,
+        )
+        if self.form is RecordForm.ROWS or share.stride > 1:
+            return chunks
+        return chunks.batch(max(1, min(at_most // BLOCK_ROWS, _BLOCKS_AT_ONCE))).map(
             lambda some: blocks.parse(some, columns),
             num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
-        )
-        .rebatch(rows)
-    )
-
-
-def train_input_fn(
-    records: Records, declaration: Declaration, options: TrainInput
-) -> InputFn:
-    """Returns an endless, shuffled input_fn whose order is a function of the seed.
-
-    Each epoch holds every row once. Its rows are permuted within windows of
-    `shuffle_rows`, by a permutation that depends on seed, epoch and window alone, so
-    that training which resumes at `start_step` sees exactly the rows that an
-    uninterrupted run would have seen next. Batches run across the ends of windows
-    and epochs, so none is short.
-
-    Returns:
-      An input_fn; its dataset yields (features, label) with tensors of shape
-      [batch].
-    """
-    if not records.rows:
-        raise ValueError("no training rows")
-
-    def epoch_windows(epoch, skip_windows):
-        seed = tf.random.experimental.stateless_fold_in([options.seed, 0], epoch)
-        files = tf.random.experimental.stateless_shuffle(
-            tf.constant(records.files), seed
+            deterministic=reading.deterministic,
         )
 
-        def permute(window, rows):
-            count = tf.shape(tf.nest.flatten(rows)[0])[0]
-            order = tf.random.experimental.stateless_shuffle(
-                tf.range(count),
-                tf.random.experimental.stateless_fold_in(seed, window),
-            )
-            return tf.nest.map_structure(lambda value: tf.gather(value, order), rows)
-
-        serialized = _interleaved(files, records.form)
-        return (
-            _windows(serialized, records.form, declaration, options.shuffle_rows)
-            .enumerate()
-            .skip(skip_windows)
-            .map(permute)
+    def columns_of(
+        self, chunks: tf.data.Dataset, columns: Sequence[Column], reading: Reading
+    ) -> tf.data.Dataset:
+        if self.form is RecordForm.BLOCKS:
+            return chunks
+        return chunks.map(
+            lambda rows: parsing.parse(rows, columns),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=reading.deterministic,
         )
 
-    def input_fn() -> tf.data.Dataset:
-        position = options.start_step * options.batch_size
-        epoch, skip_rows = divmod(position, records.rows)
-        skip_windows, skip_in_window = divmod(skip_rows, options.shuffle_rows)
+    def serialized(self, columns: Sequence[Column]) -> Iterator[bytes]:
+        for record in _in_order(self).as_numpy_iterator():
+            if self.form is RecordForm.ROWS:
+                yield record
+            else:
+                yield from blocks.to_rows(record, columns)
 
-        def windows(index):
-            first = tf.equal(index, epoch)
-            return epoch_windows(
-                index, tf.where(first, tf.cast(skip_windows, tf.int64), 0)
-            )
 
-        def cut_first(index, rows):
-            start = tf.where(tf.equal(index, 0), skip_in_window, 0)
-            return tf.nest.map_structure(lambda value: value[start:], rows)
+def _every_nth(
+    chunks: tf.data.Dataset, first: tf.Tensor, stride: int
+) -> tf.data.Dataset:
+    """Keeps each `stride`-th row of a file, from `first` on."""
 
-        return (
-            tf.data.Dataset.range(epoch, tf.int64.max)
-            .flat_map(windows)
-            .enumerate()
-            .map(cut_first)
-            .prefetch(1)
-            .rebatch(options.batch_size)
-            .map(
-                _labelled(records, declaration),
-                num_parallel_calls=tf.data.AUTOTUNE,
-                deterministic=True,
-            )
-            .prefetch(tf.data.AUTOTUNE)
-        )
+    def keep(skip, chunk):
+        rows = tf.size(tf.nest.flatten(chunk)[0], tf.int64)
+        kept = tf.nest.map_structure(lambda value: value[skip::stride], chunk)
+        return (skip - rows) % stride, kept
 
-    return input_fn
+    return chunks.scan(first, keep)
 
 
 def _in_order(records: Records) -> tf.data.Dataset:
     return tf.data.TFRecordDataset(list(records.files), buffer_size=_READ_BUFFER_BYTES)
 
 
-def serialized_rows(records: Records, columns: Sequence[Column]) -> Iterator[bytes]:
+def serialized_rows(source, columns: Sequence[Column]) -> Iterator[bytes]:
     """Yields each row, in file order, as a serialized tf.Example of its own.
 
     Args:
-      records: Where the rows are.
+      source: Where the rows are: Records or `arrays.Table`.
       columns: What an Example has to hold; it may hold more.
     """
-    for record in _in_order(records).as_numpy_iterator():
-        if records.form is RecordForm.ROWS:
-            yield record
-        else:
-            yield from blocks.to_rows(record, columns)
-
-
-def eval_input_fn(
-    records: Records, declaration: Declaration, batch_size: int
-) -> InputFn:
-    """Returns an input_fn of one pass in file order; the last batch may be short."""
-
-    def input_fn() -> tf.data.Dataset:
-        return (
-            _windows(_in_order(records), records.form, declaration, batch_size)
-            .map(
-                _labelled(records, declaration),
-                num_parallel_calls=tf.data.AUTOTUNE,
-                deterministic=True,
-            )
-            .prefetch(tf.data.AUTOTUNE)
-        )
-
-    return input_fn
+    return source.serialized(columns)

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from input_fns.records import Records
 from pipeline.compat import tf
-from pipeline.preprocess import example_encoder
+from pipeline.preprocess import block_encoder, example_encoder
 from pipeline.types import (
+    BLOCK_ROWS,
     Bucketized,
     Column,
     ColumnType,
@@ -20,6 +21,7 @@ from pipeline.types import (
     Feature,
     Label,
     Numeric,
+    RecordForm,
     Scaling,
     Split,
     Vocabulary,
@@ -82,12 +84,16 @@ def constants_for(
 
 def examples(rows: Sequence[Row], columns: Sequence[Column]) -> list[bytes]:
     """Encodes rows as preprocess does; an absent or None value is missing."""
+    return example_encoder.encode(_as_batch(rows, columns))
+
+
+def _as_batch(rows: Sequence[Row], columns: Sequence[Column]) -> pa.RecordBatch:
     arrays = []
     for each in columns:
         values = [row.get(each.name) for row in rows]
         encoded = [v.encode() if isinstance(v, str) else v for v in values]
         arrays.append(pa.array(encoded, _ARROW[each.type]))
-    return example_encoder.encode(pa.record_batch(arrays, [c.name for c in columns]))
+    return pa.record_batch(arrays, [c.name for c in columns])
 
 
 def write_records(
@@ -98,7 +104,7 @@ def write_records(
 ) -> Records:
     """Writes rows to so many files, in order and as evenly as can be."""
     serialized = examples(rows, columns)
-    files = []
+    files, file_rows = [], []
     for shard in range(shards):
         path = os.path.join(directory, f"records-{shard:05d}-of-{shards:05d}")
         begin, end = (len(rows) * i // shards for i in (shard, shard + 1))
@@ -106,4 +112,23 @@ def write_records(
             for record in serialized[begin:end]:
                 writer.write(record)
         files.append(path)
-    return Records(tuple(files), len(rows))
+        file_rows.append(end - begin)
+    return Records(tuple(files), len(rows), file_rows=tuple(file_rows))
+
+
+def write_blocks(
+    directory: os.PathLike | str,
+    parts: Sequence[Sequence[Row]],
+    columns: Sequence[Column],
+    block_rows: int = BLOCK_ROWS,
+) -> Records:
+    """Writes the rows of each part to a file of blocks."""
+    files = []
+    for number, rows in enumerate(parts):
+        path = os.path.join(directory, f"blocks-{number:05d}-of-{len(parts):05d}")
+        with tf.io.TFRecordWriter(path) as writer:
+            for block in block_encoder.encode(_as_batch(rows, columns), block_rows):
+                writer.write(block)
+        files.append(path)
+    sizes = tuple(map(len, parts))
+    return Records(tuple(files), sum(sizes), RecordForm.BLOCKS, sizes)

@@ -24,9 +24,9 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from pipeline import files
 from pipeline.preprocess import (
+    beam_options,
     constants,
     constants_files,
-    job,
     rejects,
     splits,
     statistics_files,
@@ -293,10 +293,11 @@ class _WriteReport(beam.DoFn):
 
 def _build(pipeline: beam.Pipeline, settings: JobSettings) -> None:
     declaration = settings.declaration
+    workers = beam_options.parse(settings.beam_options).workers
     pieces = pipeline | "Pieces" >> beam.Create(
-        planning.pieces(settings.sources, settings.beam_options, settings.piece_bytes)
+        planning.pieces(settings.sources, workers, settings.piece_bytes)
     )
-    if planning.workers(settings.beam_options) != 1:
+    if workers != 1:
         # Without it one worker would get all pieces.
         pieces |= "Distribute" >> beam.Reshuffle()
     raw = pieces | "Read" >> beam.ParDo(
@@ -345,6 +346,7 @@ def _build(pipeline: beam.Pipeline, settings: JobSettings) -> None:
 def run(settings: JobSettings) -> None:
     """Runs the pipeline; what it made and what went wrong stands in the report."""
     options = PipelineOptions(list(settings.beam_options))
-    chosen = None if job.runner(settings.beam_options) else _DEFAULT_RUNNER
+    asked = beam_options.parse(settings.beam_options).runner
+    chosen = None if asked else _DEFAULT_RUNNER
     with beam.Pipeline(runner=chosen, options=options) as pipeline:
         _build(pipeline, settings)

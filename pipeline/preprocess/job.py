@@ -7,7 +7,6 @@ forever for a worker that died.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import dataclasses
 import os
@@ -18,7 +17,7 @@ from typing import Any
 
 from pipeline import files
 from pipeline.console import Console
-from pipeline.preprocess import progress, watchdog
+from pipeline.preprocess import beam_options, progress, watchdog
 from pipeline.preprocess.shards import ShardInfo
 from pipeline.preprocess.sources.base import Loss, Source
 from pipeline.types import Declaration, ExitCode, RecordForm, UserError
@@ -26,7 +25,6 @@ from pipeline.types import Declaration, ExitCode, RecordForm, UserError
 _PARTS = ".parts"
 _REPORT = "report.jsonl"
 _SETTINGS = "settings.pickle"
-_LOCAL_RUNNERS = (None, "FnApiRunner", "DirectRunner", "PrismRunner")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,36 +87,6 @@ class JobOutput:
     losses: tuple[Loss, ...] = ()
 
 
-def runner(beam_options: Sequence[str]) -> str | None:
-    """Returns the runner that Beam's options name."""
-    return _known_options(beam_options).runner
-
-
-def _known_options(beam_options: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        add_help=False, allow_abbrev=False, exit_on_error=False
-    )
-    parser.add_argument("--runner")
-    parser.add_argument("--direct_num_workers", type=int, default=1)
-    parser.add_argument("--direct_running_mode", default="in_memory")
-    try:
-        return parser.parse_known_args(list(beam_options))[0]
-    except argparse.ArgumentError as error:
-        raise UserError(f"--beam_option: {error}") from None
-
-
-def _needs_watching(beam_options: Sequence[str]) -> bool:
-    """Whether there are workers on this machine beside this process."""
-    options = _known_options(beam_options)
-    if options.runner not in _LOCAL_RUNNERS:
-        return False
-    return (
-        options.runner == "PrismRunner"
-        or options.direct_num_workers != 1
-        or options.direct_running_mode == "multi_processing"
-    )
-
-
 def run(settings: JobSettings, console: Console) -> JobOutput:
     """Runs the pipeline on Beam's local in-memory runner, or the one asked for.
 
@@ -129,7 +97,7 @@ def run(settings: JobSettings, console: Console) -> JobOutput:
     os.mkdir(settings.parts)
     total = sum(os.path.getsize(source.path) for source in settings.sources)
     with progress.shown(settings.parts, total, console):
-        if _needs_watching(settings.beam_options):
+        if beam_options.parse(settings.beam_options).has_local_workers:
             _run_watched(settings, console)
         else:
             # Beam takes seconds to import, and the watching process needs none of it.

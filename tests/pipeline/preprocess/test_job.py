@@ -1,7 +1,8 @@
-"""Tests of pipeline/preprocess/job.py and progress.py without a Beam run."""
+"""Tests of Beam's options and of progress, without a Beam run."""
 
 from __future__ import annotations
 
+import os
 import re
 import time
 
@@ -11,7 +12,7 @@ from absl import flags
 from pipeline import console as consoles
 from pipeline.console import Console, Progress
 from pipeline.flags import data
-from pipeline.preprocess import job, progress
+from pipeline.preprocess import beam_options, progress
 from pipeline.preprocess.progress import Counter, Done
 from pipeline.types import UserError
 
@@ -30,12 +31,27 @@ from pipeline.types import UserError
     ],
 )
 def test_workers_on_this_machine_are_watched(options, watched):
-    assert job._needs_watching(options) == watched
+    assert beam_options.parse(options).has_local_workers == watched
+
+
+@pytest.mark.parametrize(
+    ("options", "workers"),
+    [
+        ((), 1),
+        (("--direct_num_workers=2",), 2),
+        (("--direct_num_workers", "2"), 2),
+        (("--direct_num_workers=0",), os.cpu_count()),
+        (("--runner=FlinkRunner",), None),
+        (("--runner", "FlinkRunner", "--direct_num_workers", "2"), None),
+    ],
+)
+def test_workers_are_known_from_either_form_of_an_option(options, workers):
+    assert beam_options.parse(options).workers == workers
 
 
 def test_a_bad_beam_option_is_one_line():
     with pytest.raises(UserError, match="--beam_option: .*direct_num_workers.*two"):
-        job.runner(("--direct_num_workers=two",))
+        beam_options.parse(("--direct_num_workers=two",))
 
 
 def test_what_workers_did_is_added_up(tmp_path):

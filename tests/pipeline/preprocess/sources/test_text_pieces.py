@@ -115,11 +115,6 @@ def test_compressed_files_and_broken_records_stay_whole(path):
 def test_pieces_are_planned_for_several_workers_only(path):
     path.write_text("x,y\n" + "1,2\n" * (5 << 20))
     source = DelimitedSource(str(path))
-    assert planning.pieces([source], ()) == [(0, source, WHOLE)]
-    two = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
-    assert [p.index for _, _, p in planning.pieces([source], two)] == [0, 1, 2]
-    assert planning.workers(two) == 2
-    assert planning.workers(()) == 1
-    assert planning.workers(("--direct_num_workers=0",)) >= 1
-    assert planning.workers(("--runner=FlinkRunner",)) is None
-    assert len(planning.pieces([source, source], (), 10 << 20)) == 4
+    assert planning.pieces([source], 1) == [(0, source, WHOLE)]
+    assert [p.index for _, _, p in planning.pieces([source], 2)] == [0, 1, 2]
+    assert len(planning.pieces([source, source], 1, 10 << 20)) == 4
