@@ -1,0 +1,126 @@
+"""SIGTERM: a checkpoint is saved, and the process ends, within a stated time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+
+from pipeline.compat import tf
+from pipeline.types import ExitCode, UserError
+
+_v1 = tf.compat.v1
+_SECONDS = 25
+"""After so long the process ends whatever it is doing; clusters often grant 30."""
+_PREFIX = "model.ckpt"
+
+
+class Preemption:
+    """Whether this process was asked to end.
+
+    Attributes:
+      requested: Set once it was.
+    """
+
+    def __init__(self):
+        self.requested = threading.Event()
+        self._in_session = False
+
+    def _on_signal(self, number, frame):
+        del number, frame
+        self.requested.set()
+        if not self._in_session:
+            raise UserError(
+                "ended by SIGTERM; the same command goes on from the last checkpoint",
+                ExitCode.PREEMPTED,
+            )
+
+    @contextlib.contextmanager
+    def in_session(self) -> Iterator[None]:
+        """In the body a `PreemptionHook` answers the request."""
+        self._in_session = True
+        try:
+            yield
+        finally:
+            self._in_session = False
+
+    @contextlib.contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handles SIGTERM while the body runs; for the main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        # Python's handlers wait until a call of TensorFlow's returns, which may be
+        # never. The kernel's writes into this socket at once.
+        here, there = socket.socketpair()
+        there.setblocking(False)
+        old_wakeup = signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
+        old = signal.signal(signal.SIGTERM, self._on_signal)
+        thread = threading.Thread(target=_enforce, args=(here,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, old)
+            signal.set_wakeup_fd(old_wakeup)
+            there.close()
+            thread.join()
+            here.close()
+
+
+def _enforce(wakeup: socket.socket) -> None:
+    """Ends the process some time after a SIGTERM; returns when the socket closes."""
+    while numbers := wakeup.recv(64):
+        if signal.SIGTERM not in numbers:
+            continue
+        wakeup.settimeout(_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            while wakeup.recv(64):
+                pass
+            return
+        with contextlib.suppress(OSError, ValueError):
+            print(
+                f"error: ended {_SECONDS} seconds after SIGTERM, in the midst of a step"
+                " or an evaluation; the same command goes on from the last checkpoint",
+                file=sys.stderr,
+                flush=True,
+            )
+        os._exit(ExitCode.PREEMPTED)
+
+
+class PreemptionHook(_v1.train.SessionRunHook):
+    """Ends a session after a SIGTERM, with a checkpoint.
+
+    Args:
+      preemption: Whether to end.
+      directory: The model directory; None where this process does not save.
+    """
+
+    def __init__(self, preemption: Preemption, directory: str | None):
+        self._preemption = preemption
+        self._directory = directory
+
+    def begin(self):
+        self._step = _v1.train.get_global_step()
+
+    def after_run(self, run_context, run_values):
+        del run_values
+        if not self._preemption.requested.is_set():
+            return
+        said = "the same command goes on from the last checkpoint"
+        if self._directory is not None:
+            said = f"a checkpoint is saved at step {self._save(run_context.session):,}"
+        raise UserError(f"ended by SIGTERM; {said}", ExitCode.PREEMPTED)
+
+    def _save(self, session) -> int:
+        (saver,) = _v1.get_collection(_v1.GraphKeys.SAVERS)
+        step = int(session.run(self._step))
+        newest = saver.last_checkpoints[-1:]
+        if not newest or not newest[0].endswith(f"-{step}"):
+            path = os.path.join(self._directory, _PREFIX)
+            saver.save(session, path, global_step=step)
+        return step

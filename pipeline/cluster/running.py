@@ -1,0 +1,116 @@
+"""Runs an Estimator's training as a task of a cluster, or alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from pipeline import environment
+from pipeline.cluster.evaluating import EvaluateNewCheckpoints
+from pipeline.cluster.preemption import Preemption, PreemptionHook
+from pipeline.cluster.strategies import Distribution
+from pipeline.compat import estimator, tf
+
+
+@dataclasses.dataclass(frozen=True)
+class Runner:
+    """How this process trains, and what ends it.
+
+    Attributes:
+      distribution: The strategy, and the place in the cluster.
+      preemption: Whether SIGTERM came.
+    """
+
+    distribution: Distribution
+    preemption: Preemption
+
+    def environment(self):
+        """In the body, TensorFlow knows the cluster: for the RunConfig that trains."""
+        return environment.tf_config(self.distribution.choice.cluster.tf_config())
+
+    def shard(self) -> tuple[int, int]:
+        """Returns number of workers and own number, where each reads a share.
+
+        Workers in step are told by their strategy instead.
+        """
+        choice = self.distribution.choice
+        if choice.strategy != "parameter_server":
+            return 1, 0
+        return choice.workers, choice.worker
+
+    def own_steps(self, step: int) -> int:
+        """Returns the steps of this worker among so many of all workers."""
+        choice = self.distribution.choice
+        if not choice.is_asynchronous:
+            return step
+        return step // choice.workers
+
+    def train_and_evaluate(
+        self,
+        trained: estimator.Estimator,
+        local: estimator.Estimator,
+        train_spec: estimator.TrainSpec,
+        eval_spec: estimator.EvalSpec,
+    ) -> dict[str, Any] | None:
+        """Trains up to max_steps; see tf.estimator.train_and_evaluate.
+
+        Args:
+          trained: The Estimator, with `distribution.run_config()`.
+          local: The same with `distribution.local_run_config()`, for evaluations.
+          train_spec: What to train.
+          eval_spec: What to evaluate at each checkpoint.
+
+        Returns:
+          The metrics of the last checkpoint; None where there was no evaluation of
+          it, as in a cluster.
+
+        Raises:
+          UserError: SIGTERM came (PREEMPTED).
+        """
+        cluster = self.distribution.choice.cluster
+        hooks = list(train_spec.hooks)
+        directory = trained.model_dir if cluster.is_leader else None
+        if cluster.is_cluster and cluster.is_leader and not cluster.has_evaluator:
+            hooks.append(
+                EvaluateNewCheckpoints(
+                    trained.model_dir,
+                    lambda path, last: evaluate(local, eval_spec, path, last),
+                )
+            )
+        hooks.append(PreemptionHook(self.preemption, directory))
+        spec = train_spec._replace(hooks=tuple(hooks))
+        with self.environment(), self.preemption.in_session():
+            result = estimator.train_and_evaluate(trained, spec, eval_spec)
+        return result[0] if result else None
+
+    def serve(self) -> tf.distribute.Server:
+        """Starts the server of a parameter server; it serves until the process ends."""
+        value = self.distribution.choice.cluster.tf_config()
+        cluster = {
+            job: {int(i): host for i, host in hosts.items()}
+            if isinstance(hosts, dict)
+            else hosts
+            for job, hosts in value["cluster"].items()
+        }
+        return tf.distribute.Server(
+            tf.train.ClusterSpec(cluster),
+            job_name=value["task"]["type"],
+            task_index=value["task"]["index"],
+            config=self.distribution.run_config()["session_config"],
+        )
+
+
+def evaluate(
+    local: estimator.Estimator, spec: estimator.EvalSpec, checkpoint: str, last: bool
+) -> None:
+    """Evaluates a checkpoint and runs the exporters, as train_and_evaluate does."""
+    metrics = local.evaluate(
+        spec.input_fn,
+        steps=spec.steps,
+        hooks=spec.hooks,
+        checkpoint_path=checkpoint,
+        name=spec.name,
+    )
+    for exporter in spec.exporters:
+        path = f"{local.model_dir}/export/{exporter.name}"
+        exporter.export(local, path, checkpoint, metrics, last)
