@@ -21,12 +21,14 @@ from pipeline.flags import (
     checks,
     data,
     general,
+    input,
     output,
     paths,
     schema,
     serving,
     showing,
     training,
+    writing,
 )
 from pipeline.types import ExitCode, UserError
 
@@ -34,10 +36,12 @@ _PROGRAM = "python -m pipeline"
 _TOPICS = {
     "paths": paths,
     "data": data,
+    "writing": writing,
     "schema": schema,
     "checks": checks,
     "showing": showing,
     "output": output,
+    "input": input,
     "training": training,
     "serving": serving,
     "general": general,
@@ -154,6 +158,16 @@ def _refuse_foreign_flags(
                 )
 
 
+def _given_flags(arguments: Sequence[str]) -> frozenset[str]:
+    """Returns the flags that stand on the command line itself, not in a flagfile."""
+    return frozenset(
+        name
+        for argument in arguments
+        if (match := _FLAG.match(argument))
+        for name in (match.group(1), argument.lstrip("-").split("=")[0])
+    )
+
+
 def _parse(
     name: str, arguments: Sequence[str], values: flags.FlagValues, topic_of
 ) -> tuple[str, ...]:
@@ -212,12 +226,14 @@ def _run(arguments: Sequence[str]) -> None:
             arguments=words,
             paths=paths.read(values),
             data=data.read(values),
+            input=input.read(values),
             training=training.read(values),
             serving=serving.read(values),
             schema=schema.read(values),
             checks=checks.read(values),
             showing=showing.read(values),
             output=output.read(values),
+            given=_given_flags(given),
             flagfile=_as_flagfile(name, values, topic_of),
             console=Console(values.verbosity),
         )

@@ -8,56 +8,28 @@ from collections.abc import Callable, Mapping, Sequence
 
 from export import versions
 from model_fns import registry
-from pipeline import environment, files, model_dir, predict, show, training_checks
+from pipeline import (
+    data_choice,
+    environment,
+    files,
+    model_dir,
+    predict,
+    show,
+    training_checks,
+)
 from pipeline import manifest as manifests
-from pipeline.console import Console
 from pipeline.dataset import open_dataset
-from pipeline.flags.checks import CheckFlags
-from pipeline.flags.data import DataFlags
-from pipeline.flags.paths import Paths
-from pipeline.flags.serving import ServingFlags
-from pipeline.flags.showing import ShowFlags
+from pipeline.flags import input as input_flags
 from pipeline.flags.training import TrainingFlags
+from pipeline.invocation import Invocation as Invocation
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
-from pipeline.preprocess import constants_files
 from pipeline.preprocess import stage as preprocess_stage
 from pipeline.preprocess.sources import registry as sources_registry
 from pipeline.types import ExitCode, UserError
 
 # Stages import TensorFlow or Beam, which takes seconds. So a command first checks
 # everything that can be checked without them, and imports its stages then.
-
-
-@dataclasses.dataclass(frozen=True)
-class Invocation:
-    """All that a command was given.
-
-    Attributes:
-      arguments: Words after the command that are no flags.
-      paths: The job's directories.
-      data: Flags about raw data.
-      training: Flags about training.
-      serving: Flags about evaluation, export and prediction.
-      schema: Path of a schema.
-      checks: Flags about checks of a dataset.
-      showing: Flags about show.
-      output: File to write.
-      flagfile: Text of a flagfile that repeats the command.
-      console: Where to print.
-    """
-
-    arguments: tuple[str, ...]
-    paths: Paths
-    data: DataFlags
-    training: TrainingFlags
-    serving: ServingFlags
-    schema: str | None
-    checks: CheckFlags
-    showing: ShowFlags
-    output: str | None
-    flagfile: str
-    console: Console
 
 
 _MAIN_METRICS = ("accuracy", "auc", "average_loss", "loss")
@@ -115,15 +87,17 @@ def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
 
 
 def _train(call: Invocation) -> None:
-    dataset = open_dataset(call.paths.dataset)
+    dataset, flagfile = data_choice.open_data(call)
     registry.check_task(
         registry.find(call.training.model), dataset.declaration, dataset.directory
     )
     planned = TrainedModel(
         call.paths.model,
-        model_dir.asked_training(call.training, dataset.manifest.fingerprint),
+        model_dir.asked_training(
+            call.training, dataset.manifest.fingerprint, call.input
+        ),
         dataset.declaration,
-        constants_files.read_constants(dataset.directory),
+        dataset.constants(),
     )
     # The stage checks again, under its lock; here the answer comes at once.
     if not training_checks.must_restart(
@@ -134,7 +108,12 @@ def _train(call: Invocation) -> None:
     from pipeline import train
 
     result = train.run(
-        call.paths.model, call.training, dataset, call.flagfile, call.console
+        call.paths.model,
+        call.training,
+        dataset,
+        flagfile,
+        call.console,
+        call.input,
     )
     call.console.result(
         f"model:      {call.paths.model}\n"
@@ -146,13 +125,18 @@ def _train(call: Invocation) -> None:
 
 def _evaluate(call: Invocation) -> None:
     model = model_dir.open_model(call.paths.model)
-    dataset = open_dataset(call.paths.dataset)
     manifests.check_replaceable("evaluation_dir", call.paths.evaluation, "evaluate")
+    dataset, _ = data_choice.open_data(call)
     environment.load_tensorflow(call.console.verbosity)
     from pipeline import evaluate
 
     manifest = evaluate.run(
-        call.paths.evaluation, model, dataset, call.serving.eval_split, call.console
+        call.paths.evaluation,
+        model,
+        dataset,
+        call.serving.eval_split,
+        call.console,
+        call.input,
     )
     metrics = manifest.results["metrics"]
     main = ", ".join(f"{n} {metrics[n]:.6f}" for n in _MAIN_METRICS if n in metrics)
@@ -165,7 +149,7 @@ def _evaluate(call: Invocation) -> None:
 
 def _export(call: Invocation) -> None:
     model = model_dir.open_model(call.paths.model)
-    dataset = open_dataset(call.paths.dataset)
+    dataset, _ = data_choice.open_data(call)
     environment.load_tensorflow(call.console.verbosity)
     from pipeline import export_model
 
@@ -188,20 +172,31 @@ def run_preprocess(call: Invocation) -> None:
 
 def run_train(call: Invocation) -> None:
     _check_model(call.training)
+    data_choice.check_training(call.input, call.training, call.console.verbosity)
     _train(call)
 
 
 def run_evaluate(call: Invocation) -> None:
+    data_choice.check_not_training(call.input, call.given, "evaluate")
     _evaluate(call)
 
 
 def run_export(call: Invocation) -> None:
+    data_choice.check_not_training(call.input, call.given, "export")
     _export(call)
 
 
 def run_all(call: Invocation) -> None:
     """preprocess, train, evaluate, export, verify; each only where needed."""
     _check_model(call.training)
+    data_choice.check_training(call.input, call.training, call.console.verbosity)
+    if call.input.input_fn == input_flags.DIRECT:
+        raise UserError(
+            "--input_fn=direct has no effect on run, which writes a dataset; leave it"
+            " out, or give train, evaluate and export one by one"
+        )
+    # What --input names is in the dataset, which the other stages read.
+    call = dataclasses.replace(call, given=frozenset())
     plan = preprocess_stage.plan(call.data, call.schema)
     registry.check_task(
         registry.find(call.training.model),
@@ -213,7 +208,7 @@ def run_all(call: Invocation) -> None:
     # Known before the data is read, so said before: hours may lie between.
     old = model_dir.read_training(call.paths.model)
     if old is not None:
-        asked = model_dir.asked_training(call.training, old.dataset)
+        asked = model_dir.asked_training(call.training, old.dataset, call.input)
         training_checks.must_restart(asked, call.training, call.paths.model)
     _preprocess(call, plan)
     _train(call)
@@ -328,13 +323,22 @@ class Command:
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
         "the whole job: preprocess, train, evaluate, export, verify",
-        ("paths", "data", "schema", "training", "serving", "general"),
+        (
+            "paths",
+            "data",
+            "schema",
+            "writing",
+            "input",
+            "training",
+            "serving",
+            "general",
+        ),
         run_all,
         "run --input=data.csv --label=income --work_dir=work/census",
     ),
     "preprocess": Command(
         "raw files to a dataset: checked rows, statistics, vocabularies",
-        ("paths", "data", "schema", "general"),
+        ("paths", "data", "schema", "writing", "general"),
         run_preprocess,
         "preprocess --input='data/*.csv' --features=features.yaml",
     ),
@@ -346,19 +350,19 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "train": Command(
         "a dataset to a trained model",
-        ("paths", "training", "general"),
+        ("paths", "data", "schema", "input", "training", "general"),
         run_train,
         "train --work_dir=work/census --model=wide_deep --epochs=10",
     ),
     "evaluate": Command(
         "metrics of a trained model on a split",
-        ("paths", "training", "serving", "general"),
+        ("paths", "data", "schema", "input", "training", "serving", "general"),
         run_evaluate,
         "evaluate --work_dir=work/census --eval_split=test",
     ),
     "export": Command(
         "a trained model to a SavedModel that is loaded again and compared",
-        ("paths", "training", "serving", "general"),
+        ("paths", "data", "schema", "input", "training", "serving", "general"),
         run_export,
         "export --work_dir=work/census",
     ),

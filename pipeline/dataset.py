@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pipeline import declaration as declarations
 from pipeline import files
 from pipeline import manifest as manifests
 from pipeline.manifest import Manifest
+from pipeline.preprocess import constants_files
 from pipeline.types import (
     Column,
+    Constants,
     Declaration,
     ExitCode,
     Label,
     RecordForm,
     UserError,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Raised when preprocess writes more or other files, so that it does not reuse old ones.
 DATASET_FORMAT = 2
@@ -37,31 +44,73 @@ class Shards:
       files: Paths in order.
       rows: Number of rows in all of them.
       form: What a tf.Example in them holds.
+      file_rows: Rows of each file.
+      bytes: Size of all of them.
     """
 
     files: tuple[str, ...]
     rows: int
     form: RecordForm = RecordForm.ROWS
+    file_rows: tuple[int, ...] | None = None
+    bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tables:
+    """The rows of one split in memory.
+
+    Attributes:
+      files: The raw files they were read from, in order.
+      tables: The split's rows of each file: the declared columns as int64, float32 or
+        binary; null is a missing value.
+    """
+
+    files: tuple[str, ...]
+    tables: tuple[pa.Table, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(table.num_rows for table in self.tables)
+
+    @property
+    def bytes(self) -> int:
+        return sum(table.nbytes for table in self.tables)
 
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """A complete dataset.
+    """All that training, evaluation and export need to know of their data.
+
+    It is what preprocess wrote, or raw files that were read into memory without it
+    (`pipeline.direct`).
 
     Attributes:
-      directory: Where it is.
+      directory: Where it is; of raw files, what was given as --input.
       declaration: The features as declared when it was made.
-      splits: Split name to its records.
-      manifest: The record of the preprocess stage.
+      splits: Split name to its rows.
+      manifest: The record of the preprocess stage, or of the reading; its
+        fingerprint stands for the rows and the declaration.
+      known_constants: The constants, where they do not stand in `directory`.
     """
 
     directory: str
     declaration: Declaration
-    splits: dict[str, Shards]
+    splits: Mapping[str, Shards | Tables]
     manifest: Manifest
+    known_constants: Constants | None = None
 
-    def shards(self, split: str) -> Shards:
-        """Returns the records of a split.
+    def constants(self) -> Constants:
+        """Returns the constants of the model's graph.
+
+        Raises:
+          UserError: A file of them is missing or damaged.
+        """
+        if self.known_constants is not None:
+            return self.known_constants
+        return constants_files.read_constants(self.directory)
+
+    def shards(self, split: str) -> Shards | Tables:
+        """Returns the rows of a split.
 
         Raises:
           UserError: It has no rows.
@@ -158,6 +207,8 @@ def _splits(directory: str, manifest: Manifest) -> dict[str, Shards]:
             tuple(os.path.join(directory, e["file"]) for e in entries),
             sum(e["rows"] for e in entries),
             RecordForm(manifest.configuration["record_form"]),
+            tuple(e["rows"] for e in entries),
+            sum(e["bytes"] for e in entries),
         )
     return splits
 

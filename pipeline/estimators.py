@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 
-from input_fns import records
+from input_fns import arrays, records
 from model_fns import registry
-from pipeline import damage, files
+from pipeline import damage, files, table_arrays
 from pipeline.compat import estimator, tf
-from pipeline.dataset import Shards
+from pipeline.dataset import Shards, Tables
 from pipeline.model_dir import TrainedModel
 from pipeline.types import ExitCode, UserError
 
@@ -29,9 +29,12 @@ def make_estimator(model: TrainedModel, **run_config) -> estimator.Estimator:
     return build(model.declaration, model.constants, model.settings(), config)
 
 
-def to_records(shards: Shards) -> records.Records:
-    """Returns a split's shards as the input functions take them."""
-    return records.Records(shards.files, shards.rows, shards.form)
+def to_records(rows: Shards | Tables) -> records.Records | arrays.Table:
+    """Returns a split's rows as the input functions take them."""
+    if isinstance(rows, Shards):
+        return records.Records(rows.files, rows.rows, rows.form, rows.file_rows)
+    sizes = [table.num_rows for table in rows.tables]
+    return arrays.from_arrays(sizes, table_arrays.loader(rows.tables), rows.files)
 
 
 def latest_checkpoint(model: TrainedModel) -> tuple[str, int]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
-from input_fns import records
-from pipeline import damage, estimators, files
+from pipeline import damage, estimators, files, train_inputs
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
+from pipeline.flags.input import InputFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
 
 _STAGE = "evaluate"
-_BATCH_SIZE = 1024
 METRICS_FILE = "metrics.json"
 
 
@@ -32,6 +33,7 @@ def run(
     dataset: Dataset,
     split: str,
     console: Console,
+    options: InputFlags = DEFAULT_INPUT,
 ) -> Manifest:
     """Evaluates the newest checkpoint on every row of a split, once.
 
@@ -41,6 +43,7 @@ def run(
       dataset: Where the rows are; may be another one than the model was trained on.
       split: Name of the split.
       console: Where to print.
+      options: The input flags.
 
     Raises:
       UserError: The model does not fit the dataset, a file is damaged (BAD_DATA), or
@@ -55,24 +58,28 @@ def run(
         "training": model.training.as_json(),
         "dataset": dataset.manifest.fingerprint,
     }
-    configuration = {"split": split}
+    configuration: dict[str, Any] = {"split": split}
+    rows = shards.rows
+    if options.drop_remainder:
+        configuration["drop_remainder"] = True
+        rows -= rows % train_inputs.EVAL_BATCH_SIZE
     wanted = manifests.fingerprint(_STAGE, inputs, configuration)
     with files.locked(directory):
         finished = _find_finished(directory, wanted)
         if finished:
             console.progress(f"evaluate: reused, {directory} is up to date")
             return finished
-        console.progress(f"evaluate: {shards.rows:,} rows of the {split} split")
+        console.progress(
+            f"evaluate: {rows:,} of {shards.rows:,} rows of the {split} split"
+        )
         with damage.explained(dataset, checkpoint):
             found = estimators.make_estimator(model).evaluate(
-                records.eval_input_fn(
-                    estimators.to_records(shards), model.declaration, _BATCH_SIZE
-                ),
+                train_inputs.eval_input_fn(dataset, split, model.declaration, options),
                 checkpoint_path=checkpoint,
                 name=split,
             )
         metrics = estimators.plain_metrics(found)
-        results = {"rows": shards.rows, "metrics": metrics}
+        results = {"rows": rows, "metrics": metrics}
         with files.staged_directory(directory) as aside:
             files.write_json(os.path.join(aside, METRICS_FILE), metrics)
             return manifests.write(

@@ -18,6 +18,8 @@ from model_fns import hparams as hyper_parameters
 from model_fns import registry
 from pipeline import declaration as declarations
 from pipeline import files
+from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
+from pipeline.flags.input import InputFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.preprocess import constants_files
 from pipeline.types import Constants, Declaration, UserError
@@ -36,7 +38,7 @@ class Training:
       hparams: The model's hyper-parameters, all of them.
       seed: Seed of the run.
       batch_size: Rows in a step.
-      shuffle_rows: Size of the shuffle window in rows.
+      input: What else decides which rows a step sees.
       dataset: Fingerprint of the dataset.
     """
 
@@ -44,7 +46,7 @@ class Training:
     hparams: Mapping[str, Any]
     seed: int
     batch_size: int
-    shuffle_rows: int
+    input: Mapping[str, Any]
     dataset: str
 
     def as_json(self) -> dict[str, Any]:
@@ -60,6 +62,8 @@ def differences(old: Training, new: Training) -> list[str]:
     before, after = old.as_json(), new.as_json()
     before.update(before.pop("hparams"))
     after.update(after.pop("hparams"))
+    before.update(before.pop("input"))
+    after.update(after.pop("input"))
     changed = []
     for name in sorted({*before, *after}):
         if before.get(name) == after.get(name):
@@ -102,19 +106,22 @@ def parse_hparams(model: str, text: str) -> dict[str, Any]:
     return dataclasses.asdict(parsed)
 
 
-def asked_training(settings: TrainingFlags, dataset: str) -> Training:
+def asked_training(
+    settings: TrainingFlags, dataset: str, options: InputFlags = DEFAULT_INPUT
+) -> Training:
     """Returns the training that the flags ask for.
 
     Args:
       settings: The training flags.
       dataset: Fingerprint of the dataset.
+      options: The input flags.
     """
     return Training(
         model=settings.model,
         hparams=parse_hparams(settings.model, settings.hparams),
         seed=settings.seed,
         batch_size=settings.batch_size,
-        shuffle_rows=settings.shuffle_rows,
+        input=options.deciding(),
         dataset=dataset,
     )
 
@@ -130,6 +137,7 @@ def read_training(directory: str) -> Training | None:
         not isinstance(values, dict)
         or values.keys() != wanted
         or not isinstance(values["hparams"], dict)
+        or not isinstance(values["input"], dict)
     ):
         raise UserError(
             f"{path} is not of this pipeline; it needs exactly"

@@ -7,21 +7,28 @@ import math
 import os
 import time
 
-from input_fns import records
 from model_fns import registry
-from pipeline import damage, estimators, files, hooks, model_dir, training_checks
+from pipeline import (
+    damage,
+    estimators,
+    files,
+    hooks,
+    model_dir,
+    train_inputs,
+    training_checks,
+)
 from pipeline import manifest as manifests
 from pipeline.compat import estimator, tf
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
+from pipeline.flags.input import InputFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
-from pipeline.preprocess import constants_files
 from pipeline.types import ExitCode, UserError
 
 _STAGE = "train"
-_EVAL_BATCH_SIZE = 1024
 _FLAGS_FILE = "flags.txt"
 
 
@@ -44,13 +51,14 @@ def _max_steps(settings: TrainingFlags, rows: int) -> int:
     return math.ceil(settings.epochs * rows / settings.batch_size)
 
 
-def _planned(directory: str, settings: TrainingFlags, dataset: Dataset) -> TrainedModel:
+def _planned(
+    directory: str, settings: TrainingFlags, dataset: Dataset, options: InputFlags
+) -> TrainedModel:
     registry.check_task(
         registry.find(settings.model), dataset.declaration, dataset.directory
     )
-    training = model_dir.asked_training(settings, dataset.manifest.fingerprint)
-    constants = constants_files.read_constants(dataset.directory)
-    return TrainedModel(directory, training, dataset.declaration, constants)
+    training = model_dir.asked_training(settings, dataset.manifest.fingerprint, options)
+    return TrainedModel(directory, training, dataset.declaration, dataset.constants())
 
 
 def _current_step(model: TrainedModel) -> int:
@@ -63,13 +71,13 @@ def _train_and_evaluate(
     model: TrainedModel,
     dataset: Dataset,
     settings: TrainingFlags,
+    options: InputFlags,
     start_step: int,
     max_steps: int,
     console: Console,
 ) -> dict[str, float | int]:
     """Trains to max_steps and returns metrics of the eval split there."""
-    train_rows = estimators.to_records(dataset.shards("train"))
-    epoch_steps = math.ceil(train_rows.rows / settings.batch_size)
+    epoch_steps = math.ceil(dataset.shards("train").rows / settings.batch_size)
     trained = estimators.make_estimator(
         model,
         save_checkpoints_steps=settings.checkpoint_steps or epoch_steps,
@@ -77,18 +85,10 @@ def _train_and_evaluate(
         save_summary_steps=settings.summary_steps,
         log_step_count_steps=settings.summary_steps,
     )
-    train_input = records.train_input_fn(
-        train_rows,
-        model.declaration,
-        records.TrainInput(
-            settings.batch_size, settings.shuffle_rows, settings.seed, start_step
-        ),
+    train_input = train_inputs.train_input_fn(
+        dataset, model, settings, options, start_step, console
     )
-    eval_input = records.eval_input_fn(
-        estimators.to_records(dataset.shards("eval")),
-        model.declaration,
-        _EVAL_BATCH_SIZE,
-    )
+    eval_input = train_inputs.eval_input_fn(dataset, "eval", model.declaration, options)
     metrics = None
     if start_step < max_steps:
         progress = hooks.ProgressHook(console, settings.batch_size, max_steps)
@@ -123,6 +123,7 @@ def run(
     dataset: Dataset,
     flagfile: str,
     console: Console,
+    options: InputFlags = DEFAULT_INPUT,
 ) -> TrainResult:
     """Trains up to the asked step, or reuses a model that is complete.
 
@@ -135,13 +136,14 @@ def run(
       dataset: What to train on.
       flagfile: Text of a flagfile that repeats this run; kept for the user.
       console: Where to print.
+      options: The input flags.
 
     Raises:
       UserError: The dataset lacks a label or rows, the directory was trained with
         other settings, is in use, or the loss became NaN.
     """
     started = time.monotonic()
-    model = _planned(directory, settings, dataset)
+    model = _planned(directory, settings, dataset, options)
     max_steps = _max_steps(settings, dataset.shards("train").rows)
     dataset.shards("eval")
     inputs = {"dataset": dataset.manifest.fingerprint}
@@ -169,7 +171,7 @@ def run(
         try:
             with damage.explained(dataset, checkpoint):
                 metrics = _train_and_evaluate(
-                    model, dataset, settings, start_step, max_steps, console
+                    model, dataset, settings, options, start_step, max_steps, console
                 )
         except tf.compat.v1.train.NanLossDuringTrainingError:
             raise UserError(

@@ -154,7 +154,6 @@ def training_flags(model: str, **changes) -> TrainingFlags:
         "epochs": 1.0,
         "max_steps": 4,
         "seed": 1,
-        "shuffle_rows": 1000,
         "checkpoint_steps": None,
         "keep_checkpoints": 3,
         "summary_steps": 100,

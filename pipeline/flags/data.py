@@ -1,4 +1,4 @@
-"""Flags: The raw data and how it becomes a dataset."""
+"""Flags: The raw data and what its columns mean."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 
 from absl import flags
 
-from pipeline.types import BLOCK_ROWS, RecordForm
+from pipeline.types import RecordForm
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,46 +110,6 @@ def define(values: flags.FlagValues) -> None:
         "Share of rows that may be rejected before preprocess fails, 0 to 1.",
         lower_bound=0.0,
         upper_bound=1.0,
-        flag_values=values,
-    )
-    flags.DEFINE_integer(
-        "shard_mb",
-        64,
-        "Size in MiB at which a TFRecord shard is closed and the next begun.",
-        lower_bound=1,
-        upper_bound=4096,
-        flag_values=values,
-    )
-    flags.DEFINE_enum(
-        "record_form",
-        RecordForm.BLOCKS.value,
-        [form.value for form in RecordForm],
-        "What a tf.Example of the dataset holds: one of the rows, or a block of up to"
-        f" {BLOCK_ROWS} rows, which is smaller and faster to write and to read.",
-        flag_values=values,
-    )
-    flags.DEFINE_integer(
-        "direct_num_workers",
-        1,
-        "Processes that preprocess on this machine; more than one pays for jobs that"
-        " take a minute or longer.",
-        lower_bound=1,
-        upper_bound=1024,
-        flag_values=values,
-    )
-    flags.DEFINE_multi_string(
-        "beam_option",
-        [],
-        "An option for Beam's runner, e.g. --beam_option=--runner=PrismRunner; may"
-        " be given several times.",
-        flag_values=values,
-    )
-    flags.DEFINE_float(
-        "beam_stall_seconds",
-        600.0,
-        "With several Beam workers on this machine: a run that makes no progress for"
-        " so long is stopped and fails.",
-        lower_bound=1.0,
         flag_values=values,
     )
 

@@ -18,11 +18,10 @@ class TrainingFlags:
     Attributes:
       model: Name of a model in the registry.
       hparams: `name=value,...` for the model.
-      batch_size: Rows in a training step.
+      batch_size: Rows in a training step, over all replicas in sync.
       epochs: Passes over the training split; ignored where max_steps is given.
       max_steps: Global step at which training ends.
       seed: Seed of initialisation, shuffling and dropout.
-      shuffle_rows: Size of the shuffle window in rows.
       checkpoint_steps: Steps between checkpoints; None means once an epoch.
       keep_checkpoints: Number of newest checkpoints kept.
       summary_steps: Steps between points of the training curves.
@@ -35,7 +34,6 @@ class TrainingFlags:
     epochs: float
     max_steps: int | None
     seed: int
-    shuffle_rows: int
     checkpoint_steps: int | None
     keep_checkpoints: int
     summary_steps: int
@@ -60,7 +58,8 @@ def define(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "batch_size",
         512,
-        "Rows in a training step.",
+        "Rows in one training step, over all replicas that train in step. Workers that"
+        " take steps of their own (parameter servers) take so many rows each.",
         lower_bound=1,
         upper_bound=_MAX_COUNT,
         flag_values=values,
@@ -87,14 +86,6 @@ def define(values: flags.FlagValues) -> None:
         "Seed of initial weights, shuffling and dropout; the same seed on the same"
         " machine gives the same model.",
         lower_bound=0,
-        upper_bound=_MAX_COUNT,
-        flag_values=values,
-    )
-    flags.DEFINE_integer(
-        "shuffle_rows",
-        50_000,
-        "Rows among which the next training row is drawn; held in memory.",
-        lower_bound=1,
         upper_bound=_MAX_COUNT,
         flag_values=values,
     )
@@ -146,7 +137,6 @@ def read(values: flags.FlagValues) -> TrainingFlags:
         epochs=values.epochs,
         max_steps=values.max_steps,
         seed=values.seed,
-        shuffle_rows=values.shuffle_rows,
         checkpoint_steps=values.checkpoint_steps,
         keep_checkpoints=values.keep_checkpoints,
         summary_steps=values.summary_steps,

@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from pipeline import declaration as declarations
 from pipeline import environment, files, inputs
@@ -114,7 +115,7 @@ def _with_schema(declaration: Declaration, schema: str | None) -> Declaration:
     return schemas.apply(declaration, os.path.expanduser(schema.strip()))
 
 
-def _check_rejects(results: dict, settings: DataFlags, rejects: str) -> None:
+def check_rejects(results: dict, settings: DataFlags, rejects: str) -> None:
     """Raises UserError if too many rows were rejected."""
     rejected, read = results["rows_rejected"], results["rows_read"]
     if rejected <= settings.max_reject_fraction * read:
@@ -209,7 +210,7 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
     rejects = os.path.join(aside, REJECTS_FILE)
     _keep_rejects(output.reject_files, rejects)
     try:
-        _check_rejects(results, plan_.settings, f"{directory}.{REJECTS_FILE}")
+        check_rejects(results, plan_.settings, f"{directory}.{REJECTS_FILE}")
     except UserError:
         os.replace(rejects, f"{directory}.{REJECTS_FILE}")
         raise
@@ -223,15 +224,9 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
     return results
 
 
-def run(directory: str, plan_: Plan, console: Console) -> Manifest:
-    """Writes the dataset, or reuses it where it is of the same files and settings.
-
-    Raises:
-      UserError: Too many rows were rejected or the data cannot be read (BAD_DATA), or
-        the directory is in use (LOCKED).
-    """
-    started = time.monotonic()
-    sources = {
+def digest_inputs(plan_: Plan) -> dict[str, list[dict]]:
+    """Returns what is read, as a manifest's `inputs`."""
+    return {
         "files": [
             {
                 "path": path,
@@ -241,15 +236,33 @@ def run(directory: str, plan_: Plan, console: Console) -> Manifest:
             for path in plan_.paths
         ]
     }
-    configuration = {
+
+
+def describe_reading(plan_: Plan) -> dict[str, Any]:
+    """Returns the settings that decide which rows are read from the inputs."""
+    return {
         "declaration": declarations.dump(plan_.declaration),
-        "shard_mb": plan_.settings.shard_mb,
         "reading": {
             "input_format": plan_.settings.input_format,
             "delimiter": plan_.settings.delimiter,
             "columns": list(plan_.settings.columns),
             "skip_bad_records": plan_.settings.skip_bad_records,
         },
+    }
+
+
+def run(directory: str, plan_: Plan, console: Console) -> Manifest:
+    """Writes the dataset, or reuses it where it is of the same files and settings.
+
+    Raises:
+      UserError: Too many rows were rejected or the data cannot be read (BAD_DATA), or
+        the directory is in use (LOCKED).
+    """
+    started = time.monotonic()
+    sources = digest_inputs(plan_)
+    configuration = {
+        **describe_reading(plan_),
+        "shard_mb": plan_.settings.shard_mb,
         "format": DATASET_FORMAT,
         "record_form": plan_.settings.record_form,
     }
@@ -257,7 +270,7 @@ def run(directory: str, plan_: Plan, console: Console) -> Manifest:
     with files.locked(directory):
         finished = manifests.read(directory)
         if finished and finished.fingerprint == wanted:
-            _check_rejects(
+            check_rejects(
                 finished.results, plan_.settings, os.path.join(directory, REJECTS_FILE)
             )
             console.progress(f"preprocess: reused, {directory} is up to date")

@@ -39,7 +39,6 @@ def _settings(**changes) -> TrainingFlags:
         epochs=1.0,
         max_steps=20,
         seed=3,
-        shuffle_rows=64,
         checkpoint_steps=10,
         keep_checkpoints=3,
         summary_steps=10,

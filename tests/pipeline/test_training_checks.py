@@ -10,6 +10,7 @@ import pytest
 
 from model_fns import hparams
 from pipeline import model_dir, training_checks
+from pipeline.flags.input import InputFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.model_dir import TrainedModel, Training
 from pipeline.types import (
@@ -36,7 +37,6 @@ FLAGS = TrainingFlags(
     epochs=1.0,
     max_steps=None,
     seed=1,
-    shuffle_rows=100,
     checkpoint_steps=None,
     keep_checkpoints=3,
     summary_steps=10,
@@ -126,7 +126,6 @@ class TestDifferences:
             ({"dataset": "d2"}, ["another dataset"]),
             ({"seed": 2}, ["seed 1 -> 2"]),
             ({"batch_size": 64}, ["batch_size 32 -> 64"]),
-            ({"shuffle_rows": 1}, ["shuffle_rows 100 -> 1"]),
             (
                 {"hparams": "hidden_units=[8]"},
                 ["hidden_units [8, 4] -> [8]"],
@@ -139,6 +138,26 @@ class TestDifferences:
     )
     def test_each(self, changes, said):
         assert model_dir.differences(asked(), asked(**changes)) == said
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (InputFlags(cache="memory", prefetch_batches=9, input_threads=1), []),
+            (InputFlags(input_fn="direct"), []),
+            (InputFlags(shuffle_mb=1), ["shuffle_mb 64 -> 1"]),
+            (
+                InputFlags(shuffle_rows="9"),
+                ["shuffle_mb 64 -> None", "shuffle_rows None -> 9"],
+            ),
+            (
+                InputFlags(input_fn="synthetic"),
+                ["input_fn rows of the dataset -> synthetic"],
+            ),
+        ],
+    )
+    def test_of_the_input_only_what_decides_the_rows(self, options, said):
+        new = model_dir.asked_training(FLAGS, "d1", options)
+        assert model_dir.differences(asked(), new) == said
 
     def test_another_model_lists_what_only_one_of_them_has(self):
         changed = model_dir.differences(asked(), asked(model="keras_wide_deep"))
@@ -211,7 +230,7 @@ class TestModelDirectory:
             model_dir.read_training(str(trained))
         assert str(caught.value) == (
             f"{path} is not of this pipeline; it needs exactly batch_size, dataset,"
-            " hparams, model, seed, shuffle_rows"
+            " hparams, input, model, seed"
         )
 
     @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000])

@@ -1,0 +1,49 @@
+"""What a command is given."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pipeline.console import Console
+from pipeline.flags.checks import CheckFlags
+from pipeline.flags.data import DataFlags
+from pipeline.flags.input import InputFlags
+from pipeline.flags.paths import Paths
+from pipeline.flags.serving import ServingFlags
+from pipeline.flags.showing import ShowFlags
+from pipeline.flags.training import TrainingFlags
+
+
+@dataclasses.dataclass(frozen=True)
+class Invocation:
+    """All that a command was given.
+
+    Attributes:
+      arguments: Words after the command that are no flags.
+      paths: The job's directories.
+      data: Flags about raw data.
+      input: Flags about how rows are read.
+      training: Flags about training.
+      serving: Flags about evaluation, export and prediction.
+      schema: Path of a schema.
+      checks: Flags about checks of a dataset.
+      showing: Flags about show.
+      output: File to write.
+      given: Flags that stand on the command line itself.
+      flagfile: Text of a flagfile that repeats the command.
+      console: Where to print.
+    """
+
+    arguments: tuple[str, ...]
+    paths: Paths
+    data: DataFlags
+    input: InputFlags
+    training: TrainingFlags
+    serving: ServingFlags
+    schema: str | None
+    checks: CheckFlags
+    showing: ShowFlags
+    output: str | None
+    given: frozenset[str]
+    flagfile: str
+    console: Console
