@@ -19,9 +19,11 @@ from pipeline.commands import COMMANDS, Command, Invocation
 from pipeline.console import Console
 from pipeline.flags import (
     checks,
+    cluster,
     data,
     general,
     input,
+    launcher,
     output,
     paths,
     schema,
@@ -44,6 +46,8 @@ _TOPICS = {
     "input": input,
     "training": training,
     "serving": serving,
+    "cluster": cluster,
+    "launcher": launcher,
     "general": general,
 }
 _FLAG = re.compile(r"--?(?:no)?([A-Za-z_]\w*)")
@@ -232,6 +236,9 @@ def _run(arguments: Sequence[str]) -> None:
             schema=schema.read(values),
             checks=checks.read(values),
             showing=showing.read(values),
+            cluster=cluster.read(values),
+            launcher=launcher.read(values),
+            tf_config=environment.take_tf_config(),
             output=output.read(values),
             given=_given_flags(given),
             flagfile=_as_flagfile(name, values, topic_of),

@@ -18,6 +18,8 @@ from pipeline import (
     training_checks,
 )
 from pipeline import manifest as manifests
+from pipeline.cluster import choice as cluster_choice
+from pipeline.cluster import command as cluster_command
 from pipeline.dataset import open_dataset
 from pipeline.flags import input as input_flags
 from pipeline.flags.training import TrainingFlags
@@ -87,6 +89,7 @@ def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
 
 
 def _train(call: Invocation) -> None:
+    choice = cluster_choice.choose(call.cluster, call.tf_config)
     dataset, flagfile = data_choice.open_data(call)
     registry.check_task(
         registry.find(call.training.model), dataset.declaration, dataset.directory
@@ -105,16 +108,9 @@ def _train(call: Invocation) -> None:
     ):
         training_checks.check_same_structure(planned)
     environment.load_tensorflow(call.console.verbosity)
-    from pipeline import train
-
-    result = train.run(
-        call.paths.model,
-        call.training,
-        dataset,
-        flagfile,
-        call.console,
-        call.input,
-    )
+    result = cluster_command.train(call, choice, dataset, flagfile)
+    if result is None:
+        return
     call.console.result(
         f"model:      {call.paths.model}\n"
         f"            step {result.manifest.results['global_step']:,}"
@@ -171,6 +167,7 @@ def run_preprocess(call: Invocation) -> None:
 
 
 def run_train(call: Invocation) -> None:
+    cluster_choice.choose(call.cluster, call.tf_config)
     _check_model(call.training)
     data_choice.check_training(call.input, call.training, call.console.verbosity)
     _train(call)
@@ -189,6 +186,7 @@ def run_export(call: Invocation) -> None:
 def run_all(call: Invocation) -> None:
     """preprocess, train, evaluate, export, verify; each only where needed."""
     _check_model(call.training)
+    cluster_choice.check_alone(call.cluster, call.tf_config)
     data_choice.check_training(call.input, call.training, call.console.verbosity)
     if call.input.input_fn == input_flags.DIRECT:
         raise UserError(
@@ -330,6 +328,7 @@ COMMANDS: Mapping[str, Command] = {
             "writing",
             "input",
             "training",
+            "cluster",
             "serving",
             "general",
         ),
@@ -350,9 +349,16 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "train": Command(
         "a dataset to a trained model",
-        ("paths", "data", "schema", "input", "training", "general"),
+        ("paths", "data", "schema", "input", "training", "cluster", "general"),
         run_train,
         "train --work_dir=work/census --model=wide_deep --epochs=10",
+    ),
+    "cluster": Command(
+        "train in a local cluster of processes, from start to end",
+        ("launcher", "general"),
+        cluster_command.run_cluster,
+        "cluster --workers=2 --ps=1 --evaluator -- train --work_dir=work/census",
+        takes_arguments=True,
     ),
     "evaluate": Command(
         "metrics of a trained model on a split",

@@ -6,8 +6,10 @@ import dataclasses
 
 from pipeline.console import Console
 from pipeline.flags.checks import CheckFlags
+from pipeline.flags.cluster import ClusterFlags
 from pipeline.flags.data import DataFlags
 from pipeline.flags.input import InputFlags
+from pipeline.flags.launcher import LauncherFlags
 from pipeline.flags.paths import Paths
 from pipeline.flags.serving import ServingFlags
 from pipeline.flags.showing import ShowFlags
@@ -28,6 +30,9 @@ class Invocation:
       schema: Path of a schema.
       checks: Flags about checks of a dataset.
       showing: Flags about show.
+      cluster: Flags about devices, strategy and cluster.
+      launcher: Flags about a local cluster.
+      tf_config: The value of TF_CONFIG, if it is set.
       output: File to write.
       given: Flags that stand on the command line itself.
       flagfile: Text of a flagfile that repeats the command.
@@ -43,6 +48,9 @@ class Invocation:
     schema: str | None
     checks: CheckFlags
     showing: ShowFlags
+    cluster: ClusterFlags
+    launcher: LauncherFlags
+    tf_config: str | None
     output: str | None
     given: frozenset[str]
     flagfile: str

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import os
 import time
+from collections.abc import Callable
 
 from model_fns import registry
 from pipeline import (
@@ -18,6 +19,10 @@ from pipeline import (
     training_checks,
 )
 from pipeline import manifest as manifests
+from pipeline.cluster import strategies
+from pipeline.cluster.choice import ALONE
+from pipeline.cluster.preemption import Preemption
+from pipeline.cluster.running import Job, Runner
 from pipeline.compat import estimator, tf
 from pipeline.console import Console
 from pipeline.dataset import Dataset
@@ -61,10 +66,102 @@ def _planned(
     return TrainedModel(directory, training, dataset.declaration, dataset.constants())
 
 
+def _inputs(dataset: Dataset) -> dict[str, str]:
+    return {"dataset": dataset.manifest.fingerprint}
+
+
+def _configuration(model: TrainedModel, max_steps: int) -> dict:
+    return {**model.training.as_json(), "max_steps": max_steps}
+
+
+def find_finished(
+    directory: str, settings: TrainingFlags, dataset: Dataset, options: InputFlags
+) -> Manifest | None:
+    """Returns the manifest of a directory where nothing is left to do, else None."""
+    finished = manifests.read(directory)
+    if finished is None or not model_dir.has_checkpoint(directory):
+        return None
+    model = _planned(directory, settings, dataset, options)
+    max_steps = _max_steps(settings, dataset.shards("train").rows)
+    configuration = _configuration(model, max_steps)
+    wanted = manifests.fingerprint(_STAGE, _inputs(dataset), configuration)
+    return finished if finished.fingerprint == wanted else None
+
+
 def _current_step(model: TrainedModel) -> int:
     if not os.path.exists(os.path.join(model.directory, "checkpoint")):
         return 0
     return estimators.latest_checkpoint(model)[1]
+
+
+def _make_job(
+    model: TrainedModel,
+    dataset: Dataset,
+    settings: TrainingFlags,
+    options: InputFlags,
+    start_step: int,
+    max_steps: int,
+    runner: Runner,
+    console: Console,
+) -> Job:
+    epoch_steps = math.ceil(dataset.shards("train").rows / settings.batch_size)
+    with runner.environment():
+        trained = estimators.make_estimator(
+            model,
+            save_checkpoints_steps=settings.checkpoint_steps or epoch_steps,
+            keep_checkpoint_max=settings.keep_checkpoints,
+            save_summary_steps=settings.summary_steps,
+            log_step_count_steps=settings.summary_steps,
+            **runner.distribution.run_config(),
+        )
+    train_input = train_inputs.train_input_fn(
+        dataset,
+        model,
+        settings,
+        options,
+        runner.own_steps(start_step),
+        console,
+        runner.shard(),
+    )
+    eval_input = train_inputs.eval_input_fn(dataset, "eval", model.declaration, options)
+    progress = hooks.ProgressHook(console, settings.batch_size, max_steps)
+    leads = runner.distribution.choice.cluster.is_leader
+    return Job(
+        trained,
+        estimators.make_estimator(model, **runner.distribution.local_run_config()),
+        estimator.TrainSpec(train_input, max_steps, hooks=[progress] if leads else []),
+        # Every row at every checkpoint: the defaults are 100 steps, late.
+        estimator.EvalSpec(eval_input, steps=None, start_delay_secs=0, throttle_secs=0),
+    )
+
+
+def make_job(
+    directory: str,
+    settings: TrainingFlags,
+    dataset: Dataset,
+    start_step: int,
+    runner: Runner,
+    console: Console,
+    options: InputFlags = DEFAULT_INPUT,
+) -> Job:
+    """Builds what a task of a cluster that does not lead trains or evaluates.
+
+    Args:
+      directory: The model directory, which the leader has made ready.
+      settings: The training flags.
+      dataset: What to train on.
+      start_step: Global step at which the leader says that training goes on.
+      runner: How to train.
+      console: Where to print.
+      options: How rows are read.
+    """
+    model = training_checks.check_same_structure(
+        _planned(directory, settings, dataset, options)
+    )
+    max_steps = _max_steps(settings, dataset.shards("train").rows)
+    return _make_job(
+        model, dataset, settings, options, start_step, max_steps, runner, console
+    )
 
 
 def _train_and_evaluate(
@@ -74,34 +171,18 @@ def _train_and_evaluate(
     options: InputFlags,
     start_step: int,
     max_steps: int,
+    runner: Runner,
     console: Console,
 ) -> dict[str, float | int]:
     """Trains to max_steps and returns metrics of the eval split there."""
-    epoch_steps = math.ceil(dataset.shards("train").rows / settings.batch_size)
-    trained = estimators.make_estimator(
-        model,
-        save_checkpoints_steps=settings.checkpoint_steps or epoch_steps,
-        keep_checkpoint_max=settings.keep_checkpoints,
-        save_summary_steps=settings.summary_steps,
-        log_step_count_steps=settings.summary_steps,
+    job = _make_job(
+        model, dataset, settings, options, start_step, max_steps, runner, console
     )
-    train_input = train_inputs.train_input_fn(
-        dataset, model, settings, options, start_step, console
-    )
-    eval_input = train_inputs.eval_input_fn(dataset, "eval", model.declaration, options)
     metrics = None
     if start_step < max_steps:
-        progress = hooks.ProgressHook(console, settings.batch_size, max_steps)
-        metrics, _ = estimator.train_and_evaluate(
-            trained,
-            estimator.TrainSpec(train_input, max_steps, hooks=[progress]),
-            # Every row at every checkpoint: the defaults are 100 steps, late.
-            estimator.EvalSpec(
-                eval_input, steps=None, start_delay_secs=0, throttle_secs=0
-            ),
-        )
+        metrics = runner.train_and_evaluate(job)
     if metrics is None:
-        metrics = trained.evaluate(eval_input)
+        metrics = job.local.evaluate(job.evaluation.input_fn)
     # The process keeps event writers by directory; they would go on after a restart.
     tf.compat.v1.summary.FileWriterCache.clear()
     return estimators.plain_metrics(metrics)
@@ -124,6 +205,8 @@ def run(
     flagfile: str,
     console: Console,
     options: InputFlags = DEFAULT_INPUT,
+    runner: Runner | None = None,
+    prepared: Callable[[int], None] = lambda start_step: None,
 ) -> TrainResult:
     """Trains up to the asked step, or reuses a model that is complete.
 
@@ -137,6 +220,8 @@ def run(
       flagfile: Text of a flagfile that repeats this run; kept for the user.
       console: Where to print.
       options: The input flags.
+      runner: How to train; by default alone, with what devices there are.
+      prepared: Called with the first step once the directory is ready.
 
     Raises:
       UserError: The dataset lacks a label or rows, the directory was trained with
@@ -146,17 +231,15 @@ def run(
     model = _planned(directory, settings, dataset, options)
     max_steps = _max_steps(settings, dataset.shards("train").rows)
     dataset.shards("eval")
-    inputs = {"dataset": dataset.manifest.fingerprint}
-    configuration = {**model.training.as_json(), "max_steps": max_steps}
+    inputs, configuration = _inputs(dataset), _configuration(model, max_steps)
+    runner = runner or Runner(strategies.make(ALONE), Preemption())
     with files.locked(directory):
         if training_checks.must_restart(model.training, settings, directory):
             aside = f"{directory}.old-{time.strftime('%Y%m%d-%H%M%S')}"
             os.rename(directory, aside)
             console.progress(f"train: starts afresh; what was there is now {aside}")
-        finished = manifests.read(directory)
-        wanted = manifests.fingerprint(_STAGE, inputs, configuration)
-        complete = finished is not None and finished.fingerprint == wanted
-        if complete and model_dir.has_checkpoint(directory):
+        finished = find_finished(directory, settings, dataset, options)
+        if finished:
             console.progress(
                 f"train: reused, {directory} is complete at step {max_steps:,}"
             )
@@ -167,11 +250,19 @@ def run(
         start_step = _current_step(model)
         if start_step:
             console.progress(f"train: goes on from step {start_step:,} in {directory}")
+        prepared(start_step)
         checkpoint = estimators.latest_checkpoint(model)[0] if start_step else None
         try:
             with damage.explained(dataset, checkpoint):
                 metrics = _train_and_evaluate(
-                    model, dataset, settings, options, start_step, max_steps, console
+                    model,
+                    dataset,
+                    settings,
+                    options,
+                    start_step,
+                    max_steps,
+                    runner,
+                    console,
                 )
         except tf.compat.v1.train.NanLossDuringTrainingError:
             raise UserError(

@@ -128,6 +128,20 @@ def choose(settings: ClusterFlags, variable: str | None) -> Choice:
     return Choice(cluster, strategy, settings)
 
 
+def check_alone(settings: ClusterFlags, variable: str | None) -> None:
+    """Checks that a command which is no cluster's is not run in one.
+
+    Raises:
+      UserError: It is, or the cluster is described wrongly.
+    """
+    choice = choose(settings, variable)
+    if choice.cluster.is_cluster:
+        raise UserError(
+            "run does a whole job in one process, and this is one of a cluster: run"
+            " preprocess first, then train in the cluster, then evaluate and export"
+        )
+
+
 ALONE = Choice(
     ClusterConfig(), "none", ClusterFlags(None, "auto", (), None, None, 300, 60)
 )

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Any
 
+from input_fns.shares import Shard
 from pipeline import environment
 from pipeline.cluster.evaluating import EvaluateNewCheckpoints
 from pipeline.cluster.preemption import Preemption, PreemptionHook
 from pipeline.cluster.strategies import Distribution
 from pipeline.compat import estimator, tf
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A training that is ready to run.
+
+    Attributes:
+      trained: The Estimator, made with `distribution.run_config()`.
+      local: The same with `distribution.local_run_config()`, for evaluations.
+      train: What to train.
+      evaluation: What to evaluate at each checkpoint.
+    """
+
+    trained: estimator.Estimator
+    local: estimator.Estimator
+    train: estimator.TrainSpec
+    evaluation: estimator.EvalSpec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,15 +47,15 @@ class Runner:
         """In the body, TensorFlow knows the cluster: for the RunConfig that trains."""
         return environment.tf_config(self.distribution.choice.cluster.tf_config())
 
-    def shard(self) -> tuple[int, int]:
-        """Returns number of workers and own number, where each reads a share.
+    def shard(self) -> Shard:
+        """Returns this worker's share of the rows, where each reads its own.
 
-        Workers in step are told by their strategy instead.
+        Workers with a strategy are told by it instead.
         """
         choice = self.distribution.choice
         if choice.strategy != "parameter_server":
-            return 1, 0
-        return choice.workers, choice.worker
+            return Shard()
+        return Shard(choice.workers, choice.worker)
 
     def own_steps(self, step: int) -> int:
         """Returns the steps of this worker among so many of all workers."""
@@ -45,20 +64,8 @@ class Runner:
             return step
         return step // choice.workers
 
-    def train_and_evaluate(
-        self,
-        trained: estimator.Estimator,
-        local: estimator.Estimator,
-        train_spec: estimator.TrainSpec,
-        eval_spec: estimator.EvalSpec,
-    ) -> dict[str, Any] | None:
+    def train_and_evaluate(self, job: Job) -> dict[str, Any] | None:
         """Trains up to max_steps; see tf.estimator.train_and_evaluate.
-
-        Args:
-          trained: The Estimator, with `distribution.run_config()`.
-          local: The same with `distribution.local_run_config()`, for evaluations.
-          train_spec: What to train.
-          eval_spec: What to evaluate at each checkpoint.
 
         Returns:
           The metrics of the last checkpoint; None where there was no evaluation of
@@ -68,19 +75,19 @@ class Runner:
           UserError: SIGTERM came (PREEMPTED).
         """
         cluster = self.distribution.choice.cluster
-        hooks = list(train_spec.hooks)
-        directory = trained.model_dir if cluster.is_leader else None
+        directory = job.trained.model_dir
+        hooks = list(job.train.hooks)
         if cluster.is_cluster and cluster.is_leader and not cluster.has_evaluator:
             hooks.append(
                 EvaluateNewCheckpoints(
-                    trained.model_dir,
-                    lambda path, last: evaluate(local, eval_spec, path, last),
+                    directory, lambda path, last: evaluate(job, path, last)
                 )
             )
-        hooks.append(PreemptionHook(self.preemption, directory))
-        spec = train_spec._replace(hooks=tuple(hooks))
+        saves = directory if cluster.is_leader else None
+        hooks.append(PreemptionHook(self.preemption, saves))
+        spec = job.train._replace(hooks=tuple(hooks))
         with self.environment(), self.preemption.in_session():
-            result = estimator.train_and_evaluate(trained, spec, eval_spec)
+            result = estimator.train_and_evaluate(job.trained, spec, job.evaluation)
         return result[0] if result else None
 
     def serve(self) -> tf.distribute.Server:
@@ -100,10 +107,9 @@ class Runner:
         )
 
 
-def evaluate(
-    local: estimator.Estimator, spec: estimator.EvalSpec, checkpoint: str, last: bool
-) -> None:
+def evaluate(job: Job, checkpoint: str, last: bool) -> None:
     """Evaluates a checkpoint and runs the exporters, as train_and_evaluate does."""
+    spec, local = job.evaluation, job.local
     metrics = local.evaluate(
         spec.input_fn,
         steps=spec.steps,
@@ -112,5 +118,5 @@ def evaluate(
         name=spec.name,
     )
     for exporter in spec.exporters:
-        path = f"{local.model_dir}/export/{exporter.name}"
+        path = os.path.join(local.model_dir, "export", exporter.name)
         exporter.export(local, path, checkpoint, metrics, last)

@@ -185,4 +185,3 @@ def make(choice: Choice) -> Distribution:
         return Distribution(choice, None)
     with environment.tf_config(choice.cluster.tf_config()):
         return Distribution(choice, _strategy(choice, names))
-

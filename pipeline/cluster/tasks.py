@@ -8,22 +8,22 @@ exit code of their own when it is gone for too long.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable
+from typing import Any
 
-from pipeline import train
 from pipeline.cluster import evaluating, peers, running, session, strategies
 from pipeline.cluster.choice import Choice
-from pipeline.cluster.config import EVALUATOR, PS, describe
+from pipeline.cluster.config import EVALUATOR, PS, ClusterConfig, describe
 from pipeline.cluster.preemption import Preemption
-from pipeline.cluster.running import Runner
+from pipeline.cluster.running import Job, Runner
 from pipeline.cluster.session import Session, State
 from pipeline.console import Console
-from pipeline.dataset import Dataset
-from pipeline.flags.training import TrainingFlags
-from pipeline.train import TrainResult
 from pipeline.types import ExitCode, UserError
 
+Lead = Callable[[Runner, Callable[[int], None]], Any]
+MakeJob = Callable[[Runner, int], Job]
 _POLL_SECONDS = 0.5
 
 
@@ -101,8 +101,8 @@ def _lead(
     choice: Choice,
     preemption: Preemption,
     directory: str,
-    run: Callable[[Runner, Callable[[int], None]], TrainResult],
-) -> TrainResult:
+    lead: Lead,
+) -> Any:
     cluster, settings = choice.cluster, choice.settings
     session.clear(directory)
     over = False
@@ -120,7 +120,7 @@ def _lead(
         stack.enter_context(peers.watched(watch, lambda: over, on_loss=say_failed))
         runner = Runner(strategies.make(choice), preemption)
         try:
-            result = run(
+            result = lead(
                 runner,
                 lambda step: session.write(directory, Session(State.TRAINING, step)),
             )
@@ -140,7 +140,7 @@ def _follow(
     choice: Choice,
     preemption: Preemption,
     leader: _Leader,
-    make_job: Callable[[Runner, int], train.Job],
+    make_job: MakeJob,
     console: Console,
 ) -> None:
     task = choice.cluster.task
@@ -155,14 +155,12 @@ def _follow(
             job = make_job(runner, start_step)
             evaluating.follow(
                 job.local.model_dir,
-                lambda path, last: running.evaluate(
-                    job.local, job.evaluation, path, last
-                ),
+                lambda path, last: running.evaluate(job, path, last),
                 leader.is_over,
             )
         elif task.type != PS:
             job = make_job(runner, start_step)
-            runner.train_and_evaluate(job.trained, job.local, job.train, job.evaluation)
+            runner.train_and_evaluate(job)
         # Others may still need this task's server.
         leader.await_end()
     console.progress(f"cluster: {task} ends, training is complete")
@@ -171,59 +169,46 @@ def _follow(
 def run(
     choice: Choice,
     directory: str,
-    settings: TrainingFlags,
-    dataset: Dataset,
-    flagfile: str,
+    is_complete: Callable[[], bool],
+    lead: Lead,
+    make_job: MakeJob,
     console: Console,
-) -> TrainResult | None:
+) -> Any:
     """Trains alone, or does this task's part of a training.
 
     Args:
       choice: The cluster and the strategy.
       directory: The model directory.
-      settings: The training flags.
-      dataset: What to train on.
-      flagfile: Text of a flagfile that repeats this run.
+      is_complete: Whether there is nothing left to do.
+      lead: Trains, from the preparation of the directory to the results in it; what
+        it is given second is to be called with the first step once the directory is
+        ready. Runs in the leader alone.
+      make_job: Builds what another task trains or evaluates, given the first step.
       console: Where to print.
 
     Returns:
-      What train did; None in a task that does not lead.
+      What `lead` returned; None in a task that does not lead.
 
     Raises:
-      UserError: As of `train.run`; or another task was lost or failed
-        (CLUSTER_FAILED), or SIGTERM came (PREEMPTED).
+      UserError: Another task was lost or failed (CLUSTER_FAILED), or SIGTERM came
+        (PREEMPTED).
     """
     preemption = Preemption()
-    arguments = (directory, settings, dataset)
-
-    def is_complete() -> bool:
-        return train.find_finished(*arguments) is not None
-
     with preemption.handled():
-        if not choice.cluster.is_cluster:
-            runner = Runner(strategies.make(choice), preemption)
-            return train.run(*arguments, flagfile, console, runner)
-        console.progress(f"cluster: {describe(choice.cluster)}, {choice.strategy}")
+        if choice.cluster.is_cluster:
+            console.progress(f"cluster: {describe(choice.cluster)}, {choice.strategy}")
         if not choice.cluster.is_leader:
-            leader = _Leader(directory, choice, is_complete)
             if not is_complete():
-                _follow(
-                    choice,
-                    preemption,
-                    leader,
-                    lambda runner, step: train.make_job(
-                        *arguments, step, runner, console
-                    ),
-                    console,
-                )
+                leader = _Leader(directory, choice, is_complete)
+                _follow(choice, preemption, leader, make_job, console)
             return None
-        if is_complete():
-            return train.run(*arguments, flagfile, console)
-        return _lead(
-            choice,
-            preemption,
-            directory,
-            lambda runner, prepared: train.run(
-                *arguments, flagfile, console, runner, prepared
-            ),
-        )
+        if choice.cluster.is_cluster and not is_complete():
+            return _lead(choice, preemption, directory, lead)
+        alone = choice
+        if choice.cluster.is_cluster:
+            # Nothing is left to do, so nobody needs to be waited for.
+            alone = dataclasses.replace(
+                choice, cluster=ClusterConfig(), strategy="none"
+            )
+        runner = Runner(strategies.make(alone), preemption)
+        return lead(runner, lambda start_step: None)

@@ -45,7 +45,11 @@ def test_a_cluster():
     assert config.task == Task("worker", 1)
     assert config.leader == Task("chief")
     assert not config.is_leader
-    assert [str(task) for task in config.trainers] == ["chief 0", "worker 0", "worker 1"]
+    assert [str(task) for task in config.trainers] == [
+        "chief 0",
+        "worker 0",
+        "worker 1",
+    ]
     assert config.tf_config() == json.loads(text())
     assert describe(config) == "worker 1 of 1 chief, 2 worker, 1 ps"
 
