@@ -173,6 +173,16 @@ def _end(processes: Sequence[_Process], number: int, seconds: float) -> None:
             reader.join(_KILL_SECONDS)
 
 
+def _cause(processes: Sequence[_Process], failed: _Process) -> _Process:
+    """Returns the process whose failure made others fail, which may end after them."""
+    end = time.monotonic() + _KILL_SECONDS
+    while failed.code == ExitCode.CLUSTER_FAILED and time.monotonic() < end:
+        others = (p for p in processes if p.code not in (None, 0, failed.code))
+        failed = next(others, failed)
+        time.sleep(_POLL_SECONDS)
+    return failed
+
+
 def _run_once(
     tasks: Sequence[Task],
     arguments: Sequence[str],
@@ -191,6 +201,7 @@ def _run_once(
         else:
             failed = leader if leader.code else None
         if failed is not None:
+            failed = _cause(processes, failed)
             console.progress(
                 f"cluster: {failed.task} ended with code {failed.code}; ending the rest"
             )

@@ -129,7 +129,8 @@ def _lead(
                 say_failed(str(error))
             raise
         except BaseException as error:
-            say_failed(repr(error))
+            first_line = f"{error}\n".split("\n", 1)[0]
+            say_failed(f"{type(error).__name__}: {first_line}")
             raise
         over = True
         session.write(directory, Session(State.ENDED))
