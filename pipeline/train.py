@@ -127,7 +127,7 @@ def _make_job(
     progress = hooks.ProgressHook(console, settings.batch_size, max_steps)
     leads = runner.distribution.choice.cluster.is_leader
     return Job(
-        runner.distribution.with_mean_loss(trained),
+        trained,
         estimators.make_estimator(model, **runner.distribution.local_run_config()),
         estimator.TrainSpec(train_input, max_steps, hooks=[progress] if leads else []),
         # Every row at every checkpoint: the defaults are 100 steps, late.

@@ -10,6 +10,7 @@ from input_fns.shares import Shard
 from pipeline import environment
 from pipeline.cluster.evaluating import EvaluateNewCheckpoints
 from pipeline.cluster.preemption import Preemption, PreemptionHook
+from pipeline.cluster.replicas import SaveOneReplica, with_mean_loss
 from pipeline.cluster.strategies import Distribution
 from pipeline.compat import estimator, tf
 
@@ -76,7 +77,10 @@ class Runner:
         """
         cluster = self.distribution.choice.cluster
         directory = job.trained.model_dir
+        replicas = self.distribution.replicas
         hooks = list(job.train.hooks)
+        if replicas > 1:
+            hooks.append(SaveOneReplica())
         if cluster.is_cluster and cluster.is_leader and not cluster.has_evaluator:
             hooks.append(
                 EvaluateNewCheckpoints(
@@ -87,7 +91,8 @@ class Runner:
         hooks.append(PreemptionHook(self.preemption, saves))
         spec = job.train._replace(hooks=tuple(hooks))
         with self.environment(), self.preemption.in_session():
-            result = estimator.train_and_evaluate(job.trained, spec, job.evaluation)
+            trained = with_mean_loss(job.trained, replicas)
+            result = estimator.train_and_evaluate(trained, spec, job.evaluation)
         return result[0] if result else None
 
     def serve(self) -> tf.distribute.Server:

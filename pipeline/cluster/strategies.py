@@ -13,7 +13,7 @@ from pipeline import environment
 from pipeline.cluster import dense_gradients
 from pipeline.cluster.choice import Choice
 from pipeline.cluster.config import CHIEF, PS, WORKER
-from pipeline.compat import estimator, tf
+from pipeline.compat import tf
 from pipeline.flags.cluster import DeviceFlags
 from pipeline.types import UserError
 
@@ -58,23 +58,6 @@ class Distribution:
                 1, self.choice.settings.wait_seconds
             )
         return arguments
-
-    def with_mean_loss(self, made: estimator.Estimator) -> estimator.Estimator:
-        """Returns an Estimator whose reported loss is the mean over the replicas.
-
-        An Estimator adds the replicas' losses, expecting that each was divided by
-        their number, as heads do for the gradients but not for what they report.
-        """
-        if self.replicas == 1:
-            return made
-
-        def model_fn(features, labels, mode, config):
-            spec = made.model_fn(features, labels, mode, config)
-            if mode != estimator.ModeKeys.TRAIN:
-                return spec
-            return spec._replace(loss=spec.loss / self.replicas)
-
-        return estimator.Estimator(model_fn, config=made.config)
 
     def local_run_config(self) -> dict[str, Any]:
         """Returns arguments of a RunConfig that works on one replica."""
