@@ -55,6 +55,7 @@ _FLAG = re.compile(r"--?(?:no)?([A-Za-z_]\w*)")
 _SYSTEM_ERRORS = (
     errno.EACCES,
     errno.EDQUOT,
+    errno.EFBIG,
     errno.ELOOP,
     errno.ENAMETOOLONG,
     errno.ENOSPC,

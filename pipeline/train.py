@@ -15,6 +15,7 @@ from pipeline import (
     files,
     hooks,
     model_dir,
+    recovery,
     train_inputs,
     training_checks,
 )
@@ -247,13 +248,17 @@ def run(
         model = training_checks.check_same_structure(model)
         model_dir.write(model)
         files.write_atomically(os.path.join(directory, _FLAGS_FILE), flagfile)
+        recovery.fall_back(directory, console)
         start_step = _current_step(model)
         if start_step:
             console.progress(f"train: goes on from step {start_step:,} in {directory}")
         prepared(start_step)
         checkpoint = estimators.latest_checkpoint(model)[0] if start_step else None
         try:
-            with damage.explained(dataset, checkpoint):
+            with (
+                damage.explained(dataset, checkpoint),
+                recovery.explained_writes(directory),
+            ):
                 metrics = _train_and_evaluate(
                     model,
                     dataset,

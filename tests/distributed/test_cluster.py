@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from helpers_cluster import (
@@ -54,14 +55,15 @@ def _read_until(process: subprocess.Popen, directory, step: int) -> None:
         found = re.findall(r"ckpt-(\d+)", state.read_text()) if state.exists() else []
         if any(int(number) >= step for number in found):
             return
-        assert process.poll() is None, process.stdout.read()[-3000:]
+        if process.poll() is not None:
+            pytest.fail("\n".join(filter(None, process.communicate()))[-3000:])
         time.sleep(0.1)
     pytest.fail("no checkpoint came")
 
 
 def _task_process(directory, task_type: str, index: int = 0) -> int:
     for number in processes_of(directory):
-        variables = open(f"/proc/{number}/environ", "rb").read().decode()
+        variables = Path(f"/proc/{number}/environ").read_bytes().decode()
         match = re.search(r"TF_CONFIG=([^\0]+)", variables)
         if match:
             task = json.loads(match.group(1))["task"]
