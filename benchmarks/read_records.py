@@ -21,7 +21,7 @@ def main(output: str, dataset_dir: str, epochs: str) -> None:
         import_seconds = elapsed()
     dataset = open_dataset(dataset_dir)
     shards = dataset.shards("train")
-    options = records.TrainInput(batch_size=512, shuffle_rows=50_000, seed=1)
+    options = records.TrainInput(512, 50_000, seed=1)
     read = records.train_input_fn(
         estimators.to_records(shards), dataset.declaration, options
     )

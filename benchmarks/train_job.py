@@ -1,67 +1,67 @@
-"""Trains a registered model on a dataset: records as they are read, or from memory.
+"""Trains a model for some steps, on rows of a dataset or of memory.
 
-Arguments: OUTPUT DATASET MODEL SOURCE EPOCHS, where SOURCE is records or memory. From
-memory means the same batches, parsed and cached during an epoch that does not count;
-a warm-up epoch does not count for records either.
+Arguments: OUTPUT DATASET MODEL ROWS STEPS; ROWS is dataset, memory or synthetic.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import time
 
 from benchmarks import measure
 
-_LABEL = "arr_delay"
+_WARM_UP_STEPS = 50
 _BATCH_SIZE = 512
 
 
-def main(output: str, dataset_dir: str, model: str, source: str, epochs: str) -> None:
+def main(output: str, dataset_dir: str, model: str, rows: str, steps: str) -> None:
     with measure.stopwatch() as elapsed:
         from pipeline import environment
 
+        environment.set_verbosity(0)
         environment.load_tensorflow(0)
-        from benchmarks import step_clock
-        from input_fns import records
-        from model_fns import registry
-        from pipeline import estimators, types
-        from pipeline.compat import estimator, tf
+        from pipeline import estimators, model_dir, train_inputs
+        from pipeline.compat import tf
+        from pipeline.console import Console
         from pipeline.dataset import open_dataset
-        from pipeline.preprocess import constants_files
+        from pipeline.flags import training
+        from pipeline.flags.input import InputFlags
 
         import_seconds = elapsed()
+
+    class Clock(tf.compat.v1.train.SessionRunHook):
+        """Times the steps after the first ones, which build buffers and pools."""
+
+        def begin(self):
+            self.done = 0
+            self.seconds = 0.0
+
+        def after_run(self, run_context, run_values):
+            self.done += 1
+            if self.done == _WARM_UP_STEPS:
+                self.started = time.perf_counter()
+            self.seconds = time.perf_counter() - getattr(self, "started", 0.0)
+
+    settings = {
+        "dataset": InputFlags(),
+        "memory": InputFlags(cache="memory"),
+        "synthetic": InputFlags(input_fn="synthetic"),
+    }[rows]
+    values = training.flags.FlagValues()
+    training.define(values)
+    values(["benchmark", f"--model={model}", f"--batch_size={_BATCH_SIZE}"])
+    flags = training.read(values)
     dataset = open_dataset(dataset_dir)
-    # Made for measuring preprocess, it declares no label.
-    declaration = dataclasses.replace(
-        dataset.declaration,
-        features={
-            name: feature
-            for name, feature in dataset.declaration.features.items()
-            if name != _LABEL
-        },
-        label=types.Label(_LABEL),
+    asked = model_dir.asked_training(flags, dataset.manifest.fingerprint, settings)
+    planned = model_dir.TrainedModel(
+        output, asked, dataset.declaration, dataset.constants()
     )
-    shards = dataset.shards("train")
-    read = records.train_input_fn(
-        estimators.to_records(shards),
-        declaration,
-        records.TrainInput(_BATCH_SIZE, shuffle_rows=50_000, seed=1),
+    trained = estimators.make_estimator(
+        planned, save_checkpoints_steps=None, save_checkpoints_secs=10**6
     )
-    epoch = shards.rows // _BATCH_SIZE
-
-    def from_memory():
-        return read().take(epoch).cache().repeat().prefetch(tf.data.AUTOTUNE)
-
-    entry = registry.find(model)
-    trained = entry.builder()(
-        declaration,
-        constants_files.read_constants(dataset_dir),
-        entry.hparams(),
-        estimator.RunConfig(output, tf_random_seed=1, save_checkpoints_steps=10**9),
+    clock = Clock()
+    input_fn = train_inputs.train_input_fn(
+        dataset, planned, flags, settings, 0, Console(-1)
     )
-    clock = step_clock.StepClock(warm_up=epoch)
-    trained.train(
-        from_memory if source == "memory" else read,
-        steps=epoch * (1 + int(epochs)),
-        hooks=[step_clock.hook(clock)],
-    )
-    measure.report(clock.steps * _BATCH_SIZE, clock.seconds, import_seconds, 0)
+    trained.train(input_fn, hooks=[clock], steps=_WARM_UP_STEPS + int(steps))
+    trained_rows = int(steps) * _BATCH_SIZE
+    measure.report(trained_rows, clock.seconds, import_seconds, 0)

@@ -87,11 +87,12 @@ class Table:
     def columns_of(
         self, chunks: tf.data.Dataset, columns: Sequence[Column], reading: Reading
     ) -> tf.data.Dataset:
-        whole = self.load(columns, reading).cache().repeat()
-        return tf.data.Dataset.zip((chunks, whole)).map(
-            lambda rows, values: {n: tf.gather(v, rows) for n, v in values.items()},
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=reading.deterministic,
+        return self.load(columns, reading).flat_map(
+            lambda values: chunks.map(
+                lambda rows: {n: tf.gather(v, rows) for n, v in values.items()},
+                num_parallel_calls=tf.data.AUTOTUNE,
+                deterministic=reading.deterministic,
+            )
         )
 
 

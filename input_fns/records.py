@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from input_fns import blocks, parsing
 from input_fns.options import Reading as Reading
@@ -19,6 +20,8 @@ _READ_BUFFER_BYTES = 1 << 20
 # A run of rows from each file keeps the file reads long.
 RUN_ROWS = {RecordForm.ROWS: 64, RecordForm.BLOCKS: BLOCK_ROWS}
 _BLOCKS_AT_ONCE = 16
+# What is read ahead in parallel is counted in runs, so large ones are read in turn.
+_LARGE_RUN_BYTES = 4 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,12 +33,14 @@ class Records:
       rows: Number of rows in all of them.
       form: What an Example holds.
       file_rows: Rows of each file; needed where workers share the rows.
+      bytes: Size of all files; 0 where it is not known.
     """
 
     files: tuple[str, ...]
     rows: int
     form: RecordForm = RecordForm.ROWS
     file_rows: tuple[int, ...] | None = None
+    bytes: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,20 +84,25 @@ class Records:
                 records = _every_nth(records, first, share.stride)
             return records
 
+        parallel = self._parallel(reading)
         chunks = files.interleave(
-            read,
-            cycle_length=reading.files_at_once,
-            block_length=1,
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=reading.deterministic,
+            read, cycle_length=reading.files_at_once, block_length=1, **parallel
         )
         if self.form is RecordForm.ROWS or share.stride > 1:
             return chunks
         return chunks.batch(max(1, min(at_most // BLOCK_ROWS, _BLOCKS_AT_ONCE))).map(
-            lambda some: blocks.parse(some, columns),
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=reading.deterministic,
+            lambda some: blocks.parse(some, columns), **parallel
         )
+
+    def _parallel(self, reading: Reading) -> dict[str, Any]:
+        """Returns how much is read at a time; the order is the same either way."""
+        run_bytes = self.bytes / max(self.rows, 1) * RUN_ROWS[self.form]
+        if run_bytes > _LARGE_RUN_BYTES:
+            return {}
+        return {
+            "num_parallel_calls": tf.data.AUTOTUNE,
+            "deterministic": reading.deterministic,
+        }
 
     def columns_of(
         self, chunks: tf.data.Dataset, columns: Sequence[Column], reading: Reading

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from model_fns import registry
 from pipeline import environment, record_cache
 from pipeline import manifest as manifests
 from pipeline.dataset import REJECTS_FILE, Dataset, open_dataset
@@ -109,6 +110,11 @@ def _open_dataset(call: Invocation) -> Dataset:
 
 def _read_input(call: Invocation) -> Dataset:
     plan = stage.plan(call.data, call.schema)
+    registry.check_task(
+        registry.find(call.training.model),
+        plan.declaration,
+        call.data.features or "the inferred declaration (give --label=COLUMN)",
+    )
     # Some sources need it, and it must not say anything when they first do.
     environment.load_tensorflow(call.console.verbosity)
     from pipeline import direct

@@ -7,6 +7,7 @@ Beam, so rows, splits and constants are those of the dataset that it would write
 from __future__ import annotations
 
 import collections
+import dataclasses
 import os
 import time
 from collections.abc import Mapping
@@ -92,8 +93,18 @@ def _results(rows: _Rows) -> dict:
         "rows_rejected": len(rows.rejects),
         "rejected_by_column": dict(by_column),
         "first_reason": first_reason,
+        "missing_values": _missing_values(rows.statistics),
+        "lost": [dataclasses.asdict(loss) for loss in rows.losses],
         "shards": {},
     }
+
+
+def _missing_values(statistics: DatasetStatistics) -> dict[str, int]:
+    """Returns how many rows lack a value, by column that has such."""
+    missing: collections.Counter[str] = collections.Counter()
+    for columns in statistics.values():
+        missing.update({name: column.missing for name, column in columns.items()})
+    return {name: count for name, count in missing.items() if count}
 
 
 def _report(rows: _Rows, results: dict, rejects_path: str, console: Console) -> None:

@@ -32,7 +32,9 @@ def make_estimator(model: TrainedModel, **run_config) -> estimator.Estimator:
 def to_records(rows: Shards | Tables) -> records.Records | arrays.Table:
     """Returns a split's rows as the input functions take them."""
     if isinstance(rows, Shards):
-        return records.Records(rows.files, rows.rows, rows.form, rows.file_rows)
+        return records.Records(
+            rows.files, rows.rows, rows.form, rows.file_rows, rows.bytes
+        )
     sizes = [table.num_rows for table in rows.tables]
     return arrays.from_arrays(sizes, table_arrays.loader(rows.tables), rows.files)
 

@@ -14,6 +14,7 @@ from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
 from pipeline.flags.input import InputFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
+from pipeline.types import UserError
 
 _STAGE = "evaluate"
 METRICS_FILE = "metrics.json"
@@ -63,6 +64,11 @@ def run(
     if options.drop_remainder:
         configuration["drop_remainder"] = True
         rows -= rows % train_inputs.EVAL_BATCH_SIZE
+        if not rows:
+            raise UserError(
+                f"--drop_remainder leaves out all {shards.rows:,} rows of the {split}"
+                f" split, which do not fill a batch of {train_inputs.EVAL_BATCH_SIZE}"
+            )
     wanted = manifests.fingerprint(_STAGE, inputs, configuration)
     with files.locked(directory):
         finished = _find_finished(directory, wanted)

@@ -131,7 +131,10 @@ def _explained(
 
     # Estimators look at the signature to see what to give.
     input_fn.__signature__ = inspect.Signature(
-        [inspect.Parameter(p, inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+        [
+            inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            for p in parameters
+        ]
     )
     del input_fn.__wrapped__
     return input_fn

@@ -7,10 +7,13 @@ from typing import Any
 
 from input_fns import records as input_records
 from pipeline import dataset as datasets
+from pipeline import direct, estimators
 from pipeline.compat import tf
 from pipeline.console import Console
 from pipeline.flags.data import DataFlags
 from pipeline.preprocess import stage
+
+_DIRECT: dict[str, datasets.Dataset] = {}
 
 
 def data_flags(value: str | Path, features: str | Path | None = None, **changes):
@@ -31,17 +34,31 @@ def preprocess(directory: Path, value, features=None, **changes):
     return stage.run(str(directory), stage.plan(settings), Console(-1))
 
 
+def read_directly(directory: Path, value, features=None, **changes):
+    """Reads the files without the stage, under the name of a directory that is none.
+
+    Returns its manifest; `records` and `all_values` know it by that name.
+    """
+    settings = data_flags(value, features, **changes)
+    found = direct.read(
+        stage.plan(settings), 1024, f"{directory}.rejects.jsonl", Console(-1)
+    )
+    _DIRECT[str(directory)] = found
+    return found.manifest
+
+
+def opened(directory: Path) -> datasets.Dataset:
+    """Returns what `preprocess` or `read_directly` made."""
+    return _DIRECT.get(str(directory)) or datasets.open_dataset(str(directory))
+
+
 def records(directory: Path) -> dict[str, list[bytes]]:
     """Returns each split's rows as serialized Examples, in order."""
-    dataset = datasets.open_dataset(str(directory))
+    dataset = opened(directory)
     columns = tuple(dataset.declaration.columns.values())
     return {
-        split: list(
-            input_records.serialized_rows(
-                input_records.Records(shards.files, shards.rows, shards.form), columns
-            )
-        )
-        for split, shards in dataset.splits.items()
+        split: list(input_records.serialized_rows(estimators.to_records(rows), columns))
+        for split, rows in dataset.splits.items()
     }
 
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 # In the order in which a reader works through them: a page may build on those before.
 PAGES = ("README.md", "docs/commands.md", "docs/data.md", "docs/checks.md")
 PAGES += ("docs/models.md", "docs/export.md", "docs/features.md", "docs/compat.md")
-PAGES += ("docs/runners.md", "docs/distribution.md")
+PAGES += ("docs/input_functions.md", "docs/runners.md", "docs/distribution.md")
 _COMMAND = re.compile(r"^    (?:\.venv/bin/)?python -m pipeline (?!COMMAND)(.+)$", re.M)
 
 

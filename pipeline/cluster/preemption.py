@@ -9,12 +9,13 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from typing import NoReturn
 
 from pipeline.compat import tf
 from pipeline.types import ExitCode, UserError
 
 _v1 = tf.compat.v1
-_SECONDS = 25
+_SECONDS = 20
 """After so long the process ends whatever it is doing; clusters often grant 30."""
 _PREFIX = "model.ckpt"
 
@@ -24,20 +25,26 @@ class Preemption:
 
     Attributes:
       requested: Set once it was.
+      evaluating: Whether a checkpoint, saved before, is being evaluated.
     """
 
     def __init__(self):
         self.requested = threading.Event()
+        self.evaluating = False
         self._in_session = False
 
     def _on_signal(self, number, frame):
         del number, frame
         self.requested.set()
-        if not self._in_session:
-            raise UserError(
-                "ended by SIGTERM; the same command goes on from the last checkpoint",
-                ExitCode.PREEMPTED,
-            )
+        if self.evaluating or not self._in_session:
+            self.end()
+
+    def end(self) -> NoReturn:
+        """Ends the process where there is nothing to save."""
+        raise UserError(
+            "ended by SIGTERM; the same command goes on from the last checkpoint",
+            ExitCode.PREEMPTED,
+        )
 
     @contextlib.contextmanager
     def in_session(self) -> Iterator[None]:
@@ -85,7 +92,7 @@ def _enforce(wakeup: socket.socket) -> None:
         with contextlib.suppress(OSError, ValueError):
             print(
                 f"error: ended {_SECONDS} seconds after SIGTERM, in the midst of a step"
-                " or an evaluation; the same command goes on from the last checkpoint",
+                " or of making a graph; the same command goes on from the last checkpoint",
                 file=sys.stderr,
                 flush=True,
             )
@@ -124,3 +131,23 @@ class PreemptionHook(_v1.train.SessionRunHook):
             path = os.path.join(self._directory, _PREFIX)
             saver.save(session, path, global_step=step)
         return step
+
+
+class EvaluationHook(_v1.train.SessionRunHook):
+    """Ends an evaluation after a SIGTERM.
+
+    Args:
+      preemption: Whether to end.
+    """
+
+    def __init__(self, preemption: Preemption):
+        self._preemption = preemption
+
+    def begin(self):
+        self._preemption.evaluating = True
+        if self._preemption.requested.is_set():
+            self._preemption.end()
+
+    def end(self, session):
+        del session
+        self._preemption.evaluating = False

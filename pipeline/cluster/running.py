@@ -9,7 +9,7 @@ from typing import Any
 from input_fns.shares import Shard
 from pipeline import environment
 from pipeline.cluster.evaluating import EvaluateNewCheckpoints
-from pipeline.cluster.preemption import Preemption, PreemptionHook
+from pipeline.cluster.preemption import EvaluationHook, Preemption, PreemptionHook
 from pipeline.cluster.replicas import SaveOneReplica, with_mean_loss
 from pipeline.cluster.strategies import Distribution
 from pipeline.compat import estimator, tf
@@ -30,6 +30,12 @@ class Job:
     local: estimator.Estimator
     train: estimator.TrainSpec
     evaluation: estimator.EvalSpec
+
+    def ended_by(self, preemption: Preemption) -> Job:
+        """Returns the job with evaluations that SIGTERM ends."""
+        hooks = (*self.evaluation.hooks, EvaluationHook(preemption))
+        evaluation = self.evaluation._replace(hooks=hooks)
+        return dataclasses.replace(self, evaluation=evaluation)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +81,7 @@ class Runner:
         Raises:
           UserError: SIGTERM came (PREEMPTED).
         """
+        job = job.ended_by(self.preemption)
         cluster = self.distribution.choice.cluster
         directory = job.trained.model_dir
         replicas = self.distribution.replicas

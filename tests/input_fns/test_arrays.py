@@ -64,7 +64,7 @@ def _assert_equal(found, wanted):
             np.testing.assert_array_equal(a, b)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(
     parts=st.lists(st.lists(ROW, max_size=6), min_size=1, max_size=6),
     batch=st.integers(1, 7),

@@ -51,7 +51,7 @@ def _ids(source, shard: Shard, seed: int, epochs: int | None, batches=None):
     return [int(i) for b in dataset.as_numpy_iterator() for i in b["id"]]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @example(form="rows", sizes=[20], workers=2, seed=1)
 @example(form="blocks", sizes=[20], workers=2, seed=1)
 @example(form="blocks", sizes=[7, 13], workers=2, seed=1)

@@ -354,8 +354,9 @@ def test_the_last_of_a_flag_wins(place, monkeypatch, line, value):
 
 
 def test_a_flagfile_may_serve_several_commands(place):
-    (place / "all.flags").write_text(f"{INPUT}\n--epochs=3\n--verify_rows=5\n")
-    done = run(place, "train", "--flagfile=all.flags")
+    text = f"{INPUT}\n--epochs=3\n--verify_rows=5\n--shard_mb=5\n"
+    (place / "all.flags").write_text(text)
+    done = run(place, "train", "--flagfile=all.flags", "--input_fn=dataset")
     assert done.stderr.startswith("error: --dataset_dir: ")
 
 
@@ -364,7 +365,9 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
     monkeypatch.chdir(place)
     given = {
         "paths": ["--work_dir=some where", "--model_dir=a,b"],
-        "data": ["--input=a b.csv,c.csv", "--beam_option=--x=1", "--beam_option=--y"],
+        "data": ["--input=a b.csv,c.csv", "--columns=a,b"],
+        "writing": ["--beam_option=--x=1", "--beam_option=--y"],
+        "input": ["--shuffle_rows=all", "--norepeat", "--cache=some where"],
         "training": ["--hparams=hidden_units=[64, 32],dropout=0.1", "--epochs=0.5"],
         "serving": ["--verify_rows=0", "--eval_split=eval"],
         "schema": ["--schema=a schema.pbtxt"],

@@ -8,16 +8,20 @@ from __future__ import annotations
 import json
 
 import pytest
-from helpers_stage import all_values, preprocess, records
+from helpers_stage import all_values, preprocess, read_directly, records
 
 from pipeline.types import ExitCode, UserError
 
 HEAD = "label: {column: y, classes: [0, 1]}\nsplit: {fractions: {train: 0.98, eval: 0.01, test: 0.01}}\n"
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Writes a file and its declaration, runs the stage and returns the manifest."""
+@pytest.fixture(params=["dataset", "direct"])
+def run(tmp_path, request):
+    """Writes a file and its declaration, reads them and returns the manifest.
+
+    Both by way of a dataset and without one: the two must agree.
+    """
+    read = preprocess if request.param == "dataset" else read_directly
 
     def run_stage(data: str | bytes, columns: str, name="d", features="", **changes):
         text = data if isinstance(data, bytes) else data.encode()
@@ -28,11 +32,14 @@ def run(tmp_path):
         declaration.write_text(
             f"{HEAD}columns:\n{columns}  y: {{type: int}}\nfeatures:\n{features}"
         )
-        return preprocess(
-            tmp_path / name, tmp_path / f"{name}.csv", declaration, **changes
-        )
+        return read(tmp_path / name, tmp_path / f"{name}.csv", declaration, **changes)
 
     return run_stage
+
+
+def _rejects(directory):
+    inside = directory / "rejects.jsonl"
+    return inside if inside.exists() else directory.with_name("d.rejects.jsonl")
 
 
 class TestCsv1:
@@ -89,7 +96,7 @@ class TestCsv3:
         assert manifest.results["missing_values"] == {"n": 4}
         rejects = [
             json.loads(line)
-            for line in (tmp_path / "d" / "rejects.jsonl").read_text().splitlines()
+            for line in _rejects(tmp_path / "d").read_text().splitlines()
         ]
         assert [(r["line"], r["column"]) for r in rejects] == [(6, "n"), (7, "n")]
         assert "'nan'" in rejects[0]["reason"] and "'1,000'" in rejects[1]["reason"]
