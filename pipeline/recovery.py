@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from pipeline import damage
+from pipeline import damage, files
 from pipeline.compat import tf
 from pipeline.console import Console
 from pipeline.types import UserError
@@ -60,9 +60,11 @@ def fall_back(directory: str, console: Console) -> None:
         damaged.append(paths.pop())
     if not damaged or not paths:
         return
-    tf.compat.v1.train.update_checkpoint_state(
-        directory, paths[-1], paths, save_relative_paths=True
-    )
+    names = [os.path.basename(path) for path in paths]
+    lines = [f'model_checkpoint_path: "{names[-1]}"']
+    lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
+    state = "".join(f"{line}\n" for line in lines)
+    files.write_atomically(os.path.join(directory, "checkpoint"), state)
     for path in damaged:
         _set_aside(path)
     names = ", ".join(os.path.basename(path) for path in damaged)

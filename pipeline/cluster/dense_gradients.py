@@ -16,9 +16,10 @@ from pipeline.compat import tf
 def _dense(value: Any) -> Any:
     if isinstance(value, tf.IndexedSlices):
         return tf.convert_to_tensor(value)
-    if isinstance(value, tf.distribute.DistributedValues):
-        # One for each device of this worker.
-        return type(value)(tuple(map(_dense, value.values)))
+    # With several devices there is one for each.
+    parts = getattr(value, "values", ())
+    if any(isinstance(part, tf.IndexedSlices) for part in parts):
+        return type(value)(tuple(map(_dense, parts)))
     return value
 
 
