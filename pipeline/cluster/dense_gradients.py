@@ -18,7 +18,9 @@ def _dense(value: Any) -> Any:
         return tf.convert_to_tensor(value)
     # With several devices there is one for each.
     parts = getattr(value, "values", ())
-    if any(isinstance(part, tf.IndexedSlices) for part in parts):
+    if isinstance(parts, tuple) and any(
+        isinstance(part, tf.IndexedSlices) for part in parts
+    ):
         return type(value)(tuple(map(_dense, parts)))
     return value
 
