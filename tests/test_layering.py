@@ -95,6 +95,8 @@ def is_too_long(source: str) -> bool:
 # What help and checks need: these may load nothing heavy when they are imported.
 EARLY = ("types", "files", "manifest", "console", "inputs", "app", "commands")
 EARLY += ("environment", "model_dir", "training_checks", "show", "predict", "dataset")
+EARLY += ("cluster/config", "cluster/tf_config", "cluster/choice")
+EARLY += ("cluster/command", "cluster/launcher")
 EARLY += ("declaration/*", "flags/*", "preprocess/stage")
 HEAVY = ("pipeline.compat", "input_fns", "pipeline.preprocess.beam_job", *TENSORFLOW)
 
