@@ -36,7 +36,7 @@ def follow(directory: str, evaluate: Evaluate, is_over: Callable[[], bool]) -> N
         if newest is not None and newest != done:
             try:
                 evaluate(newest, over)
-            except tf.errors.OpError:
+            except (tf.errors.OpError, ValueError):
                 # Training keeps only so many; this one may have gone meanwhile.
                 if os.path.exists(f"{newest}.index"):
                     raise

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import NoReturn
 
 from pipeline.cluster.config import EVALUATOR, PS, ClusterConfig, Task
 from pipeline.types import ExitCode, UserError
@@ -97,13 +98,17 @@ class Watch:
         return task not in self._addresses or task in self._seen
 
 
-def _leave(message: str) -> None:
-    # The main thread may hang in a call that never returns. Checkpoints and results
-    # are renamed into place, so leaving at once loses nothing that was saved.
+def leave(message: str, code: int) -> NoReturn:
+    """Ends the process at once, with an error line.
+
+    The main thread may hang in a call that never returns, and with workers in step so
+    may TensorFlow's own clean-up at exit. Checkpoints and results are renamed into
+    place, so leaving loses nothing that was saved.
+    """
     with contextlib.suppress(OSError, ValueError):
-        print(f"error: {message}", file=sys.stderr, flush=True)
+        print(message, file=sys.stderr, flush=True)
         sys.stdout.flush()
-    os._exit(ExitCode.CLUSTER_FAILED)
+    os._exit(code)
 
 
 @contextlib.contextmanager
@@ -133,7 +138,10 @@ def watched(
                     continue
                 with contextlib.suppress(Exception):
                     on_loss(reason)
-                _leave(f"cluster: {reason}; the same command goes on from there")
+                leave(
+                    f"error: cluster: {reason}; the same command goes on from there",
+                    ExitCode.CLUSTER_FAILED,
+                )
 
     thread = threading.Thread(target=run, name="watch peers", daemon=True)
     thread.start()

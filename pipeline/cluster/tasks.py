@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pipeline.cluster import evaluating, peers, running, session, strategies
@@ -167,6 +168,21 @@ def _follow(
     console.progress(f"cluster: {task} ends, training is complete")
 
 
+@contextlib.contextmanager
+def _failures_leave(choice: Choice) -> Iterator[None]:
+    """Ends the process where the body fails in a cluster."""
+    try:
+        yield
+    except UserError as error:
+        if not choice.cluster.is_cluster:
+            raise
+        peers.leave(f"error: {error}", error.exit_code)
+    except Exception:
+        if not choice.cluster.is_cluster:
+            raise
+        peers.leave(traceback.format_exc(), ExitCode.BUG)
+
+
 def run(
     choice: Choice,
     directory: str,
@@ -190,12 +206,14 @@ def run(
     Returns:
       What `lead` returned; None in a task that does not lead.
 
+    Where it fails in a cluster, the process ends: with CLUSTER_FAILED if another task
+    was lost or failed, with PREEMPTED after SIGTERM.
+
     Raises:
-      UserError: Another task was lost or failed (CLUSTER_FAILED), or SIGTERM came
-        (PREEMPTED).
+      UserError: As of `lead`, alone; or SIGTERM came (PREEMPTED).
     """
     preemption = Preemption()
-    with preemption.handled():
+    with preemption.handled(), _failures_leave(choice):
         if choice.cluster.is_cluster:
             console.progress(f"cluster: {describe(choice.cluster)}, {choice.strategy}")
         if not choice.cluster.is_leader:
