@@ -39,6 +39,15 @@ class Preemption:
         if self.evaluating or not self._in_session:
             self.end()
 
+    def install(self) -> None:
+        """Takes SIGTERM; again after TensorFlow did.
+
+        The servers of workers in step have a handler of their own, which only tells
+        the others.
+        """
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._on_signal)
+
     def end(self) -> NoReturn:
         """Ends the process where there is nothing to save."""
         raise UserError(
@@ -66,7 +75,8 @@ class Preemption:
         here, there = socket.socketpair()
         there.setblocking(False)
         old_wakeup = signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
-        old = signal.signal(signal.SIGTERM, self._on_signal)
+        old = signal.getsignal(signal.SIGTERM)
+        self.install()
         thread = threading.Thread(target=_enforce, args=(here,), daemon=True)
         thread.start()
         try:
@@ -113,6 +123,10 @@ class PreemptionHook(_v1.train.SessionRunHook):
 
     def begin(self):
         self._step = _v1.train.get_global_step()
+
+    def after_create_session(self, session, coord):
+        del session, coord
+        self._preemption.install()
 
     def after_run(self, run_context, run_values):
         del run_values

@@ -120,6 +120,7 @@ def _lead(
         )
         stack.enter_context(peers.watched(watch, lambda: over, on_loss=say_failed))
         runner = Runner(strategies.make(choice), preemption)
+        preemption.install()
         try:
             result = lead(
                 runner,
@@ -148,6 +149,7 @@ def _follow(
     task = choice.cluster.task
     with peers.watched(leader.watch, leader.is_over, leader.find_failure):
         runner = Runner(strategies.make(choice), preemption)
+        preemption.install()
         if task.type == PS:
             runner.serve()
         start_step = leader.await_start()

@@ -193,6 +193,26 @@ def test_sigterm_saves_and_the_rerun_goes_on(small_job, tmp_path):
 
 
 @pytest.mark.slow
+def test_sigterm_ends_workers_in_step(small_job, tmp_path):
+    """Their servers take SIGTERM for themselves when they start."""
+    directory = tmp_path / "model"
+    flags = train_flags(
+        small_job, directory, "wide_deep", max_steps=1_000_000, checkpoint_steps=100
+    )
+    process = _launch(["--workers=1"], flags)
+    try:
+        _read_until(process, directory, 100)
+        process.send_signal(signal.SIGTERM)
+        sent = time.monotonic()
+        said, _ = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == 143, said
+    assert time.monotonic() - sent < 30
+    assert processes_of(directory) == []
+
+
+@pytest.mark.slow
 def test_killing_the_launcher_takes_all_along(small_job, tmp_path):
     directory = tmp_path / "model"
     flags = train_flags(
