@@ -93,6 +93,7 @@ setuptools.setup(
     version=read_version(),
     description="The stages of an Estimator training pipeline and its command line.",
     license="Apache-2.0",
+    license_files=["LICENSE"],
     packages=find_packages(),
     python_requires=">=3.10,<3.14",
     install_requires=REQUIREMENTS + tensorflow_stack(),

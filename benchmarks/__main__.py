@@ -1,4 +1,5 @@
-"""Measures preprocess against other ways to do the same: `make bench`.
+"""Measures the stages against other ways to do the same, and the models against
+LightGBM: `make bench`.
 
     python -m benchmarks [--flights=FILE.csv.gz] [--runs=5] [--parts=peers,reading]
 
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmarks import make_flights, measure, ours
+from benchmarks import make_flights, measure, quality, training
 from benchmarks.measure import Program
 
 # The only place where the real data's name is given; without it data is made.
@@ -26,8 +27,6 @@ _VARIABLE = "BENCH_FLIGHTS"
 _PEER_ROWS = 100_000
 _TRANSFORM_ROWS = 30_000
 _SCALES = (1, 10, 30)
-_MODELS = ("wide_deep", "keras_wide_deep")
-_TRAIN_STEPS = 400
 
 
 def _arguments() -> argparse.Namespace:
@@ -46,9 +45,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--parts",
         default="peers,reading,transform",
-        help="what to measure; also training (rows of a dataset against rows of"
-        " memory), scaling (10 and 30 times the rows) and workers (two processes"
-        " against one)",
+        help="what to measure; also scaling (10 and 30 times the rows), workers (two"
+        " processes against one), training (an Estimator against Keras fit), job"
+        " (training from records against training from memory) and quality (how well"
+        " models predict)",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(_PARTS)
@@ -129,44 +129,11 @@ def _against_transform(arguments, path: str, directory: str) -> None:
     measure.print_ratio(found, *[p.name for p in programs])
 
 
-def _training(arguments, path: str, directory: str) -> None:
-    dataset = os.path.join(directory, "dataset-training")
-    labelled = os.path.join(directory, "labelled.yaml")
-    with open(ours.DECLARATION, encoding="utf-8") as source:
-        text = source.read()
-    with open(labelled, "w", encoding="utf-8") as file:
-        file.write(f"{text}label: {{column: distance}}\n")
-    _preprocess(dataset, "blocks", path, labelled)
-    for model in _MODELS:
-        programs = [
-            Program(rows, "train_job", (dataset, model, rows, str(_TRAIN_STEPS)))
-            for rows in ("dataset", "memory", "synthetic")
-        ]
-        found = measure.run_side_by_side(programs, arguments.runs)
-        measure.print_table(f"Training of {model}, by where the rows come from", found)
-        measure.print_ratio(found, "dataset", "synthetic", 0.9)
-
-
-def _preprocess(
-    dataset: str, form: str, path: str, declaration: str = ours.DECLARATION
-) -> None:
-    program = (
-        f"from benchmarks import ours; ours.DECLARATION = {declaration!r};"
-        f" ours.main({dataset!r}, {form!r}, {path!r})"
-    )
-    subprocess.run(
-        [sys.executable, "-c", program],
-        check=True,
-        capture_output=True,
-        cwd=measure.ROOT,
-    )
-
-
 def _reading(arguments, path: str, directory: str) -> None:
     programs = []
     for form in ("rows", "blocks"):
         dataset = os.path.join(directory, f"dataset-{form}")
-        _preprocess(dataset, form, path)
+        measure.preprocess(dataset, form, path)
         programs.append(Program(f"reading {form}", "read_records", (dataset, "2")))
     found = measure.run_side_by_side(programs, arguments.runs)
     measure.print_table("Records to shuffled batches of 512 (two epochs)", found)
@@ -194,13 +161,21 @@ def _workers(arguments, path: str, directory: str) -> None:
     measure.print_ratio(found, "two workers", "one process")
 
 
+def _quality(arguments, path: str, directory: str) -> None:
+    del path
+    # Made-up flights are late at random.
+    quality.run(arguments.flights, arguments.runs, directory)
+
+
 _PARTS = {
     "peers": _against_peers,
     "reading": _reading,
-    "training": _training,
     "transform": _against_transform,
     "scaling": _scaling,
     "workers": _workers,
+    "training": training.speed,
+    "job": training.job,
+    "quality": _quality,
 }
 
 

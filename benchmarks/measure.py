@@ -61,7 +61,7 @@ class Run:
 def report(
     rows: int, seconds: float, import_seconds: float, bytes_: int, workers: int = 0
 ) -> None:
-    """Prints a measured program's result for `run_once` to read.
+    """Prints a measured program's result for `run_program` to read.
 
     Args:
       workers: Processes beside this one, each taken to need as much as the largest.
@@ -88,8 +88,22 @@ def size_of(directory: str, ending: str = ".tfrecord") -> int:
     )
 
 
-def run_once(program: Program) -> Run:
-    """Runs a program once.
+def preprocess(
+    dataset: str, form: str, pattern: str, declaration: str | None = None
+) -> None:
+    """Makes a dataset of flights, outside of any time that is measured."""
+    chosen = f"ours.DECLARATION = {declaration!r};" if declaration else ""
+    program = (
+        f"from benchmarks import ours; {chosen}"
+        f" ours.main({dataset!r}, {form!r}, {pattern!r})"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, cwd=ROOT
+    )
+
+
+def run_program(program: Program) -> dict[str, float]:
+    """Runs a program once; returns what its last line says.
 
     Raises:
       RuntimeError: It failed.
@@ -113,7 +127,7 @@ def run_once(program: Program) -> Run:
     if done.returncode:
         last = "\n".join(done.stderr.strip().splitlines()[-_FAILED_LINES:])
         raise RuntimeError(f"{program.name} failed:\n{last}")
-    return Run(**json.loads(done.stdout.strip().splitlines()[-1]))
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def run_side_by_side(programs: Sequence[Program], runs: int) -> dict[str, list[Run]]:
@@ -122,7 +136,7 @@ def run_side_by_side(programs: Sequence[Program], runs: int) -> dict[str, list[R
     for number in range(runs):
         for program in programs:
             print(f"  run {number + 1} of {runs}: {program.name}", file=sys.stderr)
-            found[program.name].append(run_once(program))
+            found[program.name].append(Run(**run_program(program)))
     return found
 
 

@@ -5,9 +5,7 @@ Arguments: OUTPUT DATASET MODEL ROWS STEPS; ROWS is dataset, memory or synthetic
 
 from __future__ import annotations
 
-import time
-
-from benchmarks import measure
+from benchmarks import measure, step_clock
 
 _WARM_UP_STEPS = 50
 _BATCH_SIZE = 512
@@ -20,26 +18,12 @@ def main(output: str, dataset_dir: str, model: str, rows: str, steps: str) -> No
         environment.set_verbosity(0)
         environment.load_tensorflow(0)
         from pipeline import estimators, model_dir, train_inputs
-        from pipeline.compat import tf
         from pipeline.console import Console
         from pipeline.dataset import open_dataset
         from pipeline.flags import training
         from pipeline.flags.input import InputFlags
 
         import_seconds = elapsed()
-
-    class Clock(tf.compat.v1.train.SessionRunHook):
-        """Times the steps after the first ones, which build buffers and pools."""
-
-        def begin(self):
-            self.done = 0
-            self.seconds = 0.0
-
-        def after_run(self, run_context, run_values):
-            self.done += 1
-            if self.done == _WARM_UP_STEPS:
-                self.started = time.perf_counter()
-            self.seconds = time.perf_counter() - getattr(self, "started", 0.0)
 
     settings = {
         "dataset": InputFlags(),
@@ -58,10 +42,11 @@ def main(output: str, dataset_dir: str, model: str, rows: str, steps: str) -> No
     trained = estimators.make_estimator(
         planned, save_checkpoints_steps=None, save_checkpoints_secs=10**6
     )
-    clock = Clock()
+    clock = step_clock.StepClock(_WARM_UP_STEPS)
     input_fn = train_inputs.train_input_fn(
         dataset, planned, flags, settings, 0, Console(-1)
     )
-    trained.train(input_fn, hooks=[clock], steps=_WARM_UP_STEPS + int(steps))
-    trained_rows = int(steps) * _BATCH_SIZE
-    measure.report(trained_rows, clock.seconds, import_seconds, 0)
+    trained.train(
+        input_fn, hooks=[step_clock.hook(clock)], steps=_WARM_UP_STEPS + int(steps)
+    )
+    measure.report(clock.steps * _BATCH_SIZE, clock.seconds, import_seconds, 0)

@@ -66,22 +66,27 @@ def _network(ids: int, width: int, hidden: tuple[int, ...]):
 
 
 def _estimator(
-    output, build, arrays, steps: int, batch_size: int
+    output, build, arrays, steps: int, batch_size: int, at_once: int
 ) -> step_clock.StepClock:
-    from model_fns import adapter
-    from pipeline.compat import estimator, tf_keras
+    from model_fns import adapter, hparams, step_loop
+    from pipeline import computing
+    from pipeline.compat import estimator
 
     clock = step_clock.StepClock(_WARM_UP_STEPS)
     config = estimator.RunConfig(
         model_dir=output, tf_random_seed=_SEED, save_checkpoints_steps=10**9
     )
+    # Adam, at the rate that is Keras' default as well.
     model_fn = adapter.model_fn_from_keras(
-        build, tf_keras.optimizers.legacy.Adam, estimator.BinaryClassHead()
+        build, hparams.Custom(), estimator.BinaryClassHead()
     )
-    estimator.Estimator(model_fn, config=config).train(
+    trained = estimator.Estimator(model_fn, config=config)
+    if at_once > 1:
+        trained = computing.in_loops(trained, step_loop.StepLoop((at_once,), steps))
+    trained.train(
         lambda: _dataset(arrays, batch_size),
-        steps=steps,
-        hooks=[step_clock.hook(clock)],
+        max_steps=steps,
+        hooks=[step_clock.hook(clock, at_once)],
     )
     return clock
 
@@ -122,10 +127,11 @@ def main(output: str, way: str, network: str, steps: str, batch_size: str) -> No
     ids, width, hidden = NETWORKS[network]
     arrays = _arrays(ids)
     build = _network(ids, width, hidden)
-    if way == "estimator":
-        clock = _estimator(output, build, arrays, int(steps), int(batch_size))
+    kind, _, at_once = way.partition("-")
+    how = (int(steps), int(batch_size), int(at_once or 1))
+    if kind == "estimator":
+        clock = _estimator(output, build, arrays, *how)
     else:
-        at_once = int(way.partition("-")[2] or 1)
-        clock = _fit(build, arrays, int(steps), int(batch_size), at_once)
+        clock = _fit(build, arrays, *how)
     rows = clock.steps * int(batch_size)
     measure.report(rows, clock.seconds, import_seconds, 0)

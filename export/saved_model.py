@@ -6,7 +6,10 @@
     regress           examples (regressors, binary)      -> outputs
 
 Predictions have the names and shapes of `Estimator.predict` (first dimension the
-batch). `classify` and `regress` are those of TensorFlow Serving's API.
+batch). `classify` and `regress` are those of TensorFlow Serving's API; of a model of
+several labels they answer for the first, and NAME/classify, NAME/regress and
+NAME/predict for each. What else a model_fn exports is there under its own name, and
+takes examples.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ SERVING_DEFAULT = _v1.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_
 PREDICT = "predict"
 CLASSIFY = "classify"
 REGRESS = "regress"
+_OF_HEADS = ("classification", "regression", PREDICT)
+"""The keys under which a head exports."""
 
 
 def _signature_defs(
@@ -35,18 +40,35 @@ def _signature_defs(
         ),
         PREDICT: _signatures.predict_signature_def(dict(receiver.columns), predictions),
     }
-    for output in spec.export_outputs.values():
-        if isinstance(output, estimator.export.ClassificationOutput):
-            found[CLASSIFY] = _signatures.classification_signature_def(
-                receiver.examples,
-                receiver.answer(output.classes),
-                receiver.answer(output.scores),
-            )
-        elif isinstance(output, estimator.export.RegressionOutput):
-            found[REGRESS] = _signatures.regression_signature_def(
-                receiver.examples, receiver.answer(output.value)
-            )
+    for key, output in (spec.export_outputs or {}).items():
+        name, signature = _exported(key, output, receiver)
+        # What stands under a name of its own comes after the default.
+        found.setdefault(name, signature)
     return found
+
+
+def _exported(key: str, output, receiver: receivers.Receiver):
+    """Returns name and signature of what a model_fn exports under a key."""
+    of, _, last = key.rpartition("/")
+    if last not in (*_OF_HEADS, SERVING_DEFAULT):
+        of = key
+    prefix = f"{of}/" if of else ""
+    if isinstance(output, estimator.export.ClassificationOutput):
+        return prefix + CLASSIFY, _signatures.classification_signature_def(
+            receiver.examples,
+            None if output.classes is None else receiver.answer(output.classes),
+            None if output.scores is None else receiver.answer(output.scores),
+        )
+    if isinstance(output, estimator.export.RegressionOutput):
+        return prefix + REGRESS, _signatures.regression_signature_def(
+            receiver.examples, receiver.answer(output.value)
+        )
+    return prefix + PREDICT if last == PREDICT or not of else key, (
+        _signatures.predict_signature_def(
+            {receivers.EXAMPLES: receiver.examples},
+            {n: receiver.answer(v) for n, v in output.outputs.items()},
+        )
+    )
 
 
 def write(

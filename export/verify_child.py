@@ -28,11 +28,18 @@ def _is_float(value: np.ndarray) -> bool:
     return np.issubdtype(value.dtype, np.floating)
 
 
-def _ties(wanted: dict, tolerance: float) -> np.ndarray | None:
-    """Returns the rows whose two best classes are equally probable."""
-    if "probabilities" not in wanted:
+def _ties(wanted: dict, output: str, tolerance: float) -> np.ndarray | None:
+    """Returns the rows whose two best classes are equally probable.
+
+    Args:
+      output: With several labels, LABEL/NAME.
+    """
+    probabilities = wanted.get(output.rpartition("/")[0] + "/probabilities")
+    if "/" not in output:
+        probabilities = wanted.get("probabilities")
+    if probabilities is None or probabilities.ndim != 2 or probabilities.shape[1] < 2:
         return None
-    best = np.sort(wanted["probabilities"], axis=1)[:, -2:]
+    best = np.sort(probabilities, axis=1)[:, -2:]
     return best[:, 1] - best[:, 0] <= 2 * tolerance
 
 
@@ -94,7 +101,6 @@ def main(model_dir: str, case_dir: str) -> None:
     wrong: list[str] = []
     for part in case["parts"]:
         wanted = {n: _read(case_dir, e).numpy() for n, e in part["expected"].items()}
-        ties = _ties(wanted, tolerance)
         for name, entries in part["inputs"].items():
             if name not in model.signatures:
                 wrong.append(f"signature {name} is not there")
@@ -104,6 +110,7 @@ def main(model_dir: str, case_dir: str) -> None:
                 model.signatures[name], inputs, part["rows"], case["batch"]
             )
             for output, value in wanted.items():
+                ties = _ties(wanted, output, tolerance)
                 difference, problem = _compare(
                     found.get(output), value, ties, tolerance
                 )

@@ -1,12 +1,12 @@
-"""A wide & deep model from tf.keras layers, under its own model_fn."""
+"""A wide & deep model from tf.keras layers (Cheng et al. 2016, arXiv:1606.07792)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model_fns import adapter, feature_layers, heads, hparams, layers
-from pipeline.compat import estimator, tf, tf_keras
-from pipeline.types import Constants, Declaration, Task
+from model_fns import feature_layers, tabular, tabular_hparams, tabular_layers
+from pipeline.compat import tf, tf_keras
+from pipeline.types import Constants, Declaration
 
 
 class WideDeepModel(tf_keras.Model):
@@ -23,7 +23,7 @@ class WideDeepModel(tf_keras.Model):
         self,
         declaration: Declaration,
         constants: Constants,
-        settings: hparams.KerasWideDeep,
+        settings: tabular_hparams.Network,
         outputs: int,
         seed: int,
     ):
@@ -31,66 +31,19 @@ class WideDeepModel(tf_keras.Model):
         self._encoder = feature_layers.FeatureEncoder(
             declaration, constants, name="features"
         )
-        l2 = tf_keras.regularizers.L2(settings.l2) if settings.l2 else None
-        self._wide = feature_layers.WideLogits(self._encoder, outputs, l2, name="wide")
+        self._wide = feature_layers.WideLogits(self._encoder, outputs, name="wide")
         self._deep = feature_layers.DeepVector(self._encoder, seed, name="deep")
-        self._hidden = [
-            _HiddenLayer(width, settings, seed + 1000 * (i + 1), name=f"hidden_{i}")
-            for i, width in enumerate(settings.hidden_units)
-        ]
-        self._logits = tf_keras.layers.Dense(
-            outputs,
-            kernel_initializer=tf_keras.initializers.GlorotUniform(seed),
-            use_bias=False,
-            name="logits",
-        )
+        self._hidden = tabular_layers.Network(settings, seed, name="network")
+        self._logits = tabular_layers.logits(outputs, seed)
 
     def call(self, raw: Mapping[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         encoded = self._encoder(raw)
         logits = self._wide(encoded)
         if self._deep.empty:
             return logits
-        hidden = self._deep(encoded)
-        for layer in self._hidden:
-            hidden = layer(hidden, training=training)
+        hidden = self._hidden(self._deep(encoded), training=training)
         return logits + self._logits(hidden)
 
 
-class _HiddenLayer(tf_keras.layers.Layer):
-    """Dense, BatchNormalization, ReLU, dropout."""
-
-    def __init__(self, width: int, settings: hparams.KerasWideDeep, seed: int, name):
-        super().__init__(name=name)
-        self._dense = tf_keras.layers.Dense(
-            width,
-            kernel_initializer=tf_keras.initializers.GlorotUniform(seed),
-            use_bias=False,
-        )
-        self._norm = tf_keras.layers.BatchNormalization(
-            momentum=settings.batch_norm_momentum
-        )
-        self._dropout = layers.StepDropout(settings.dropout, seed)
-
-    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
-        hidden = self._norm(self._dense(inputs), training=training)
-        return self._dropout(tf.nn.relu(hidden), training=training)
-
-
-def build(
-    declaration: Declaration,
-    constants: Constants,
-    settings: hparams.KerasWideDeep,
-    config: estimator.RunConfig,
-) -> estimator.Estimator:
-    """Returns an Estimator over `WideDeepModel`."""
-    label = declaration.label
-    outputs = len(label.classes) if label.task is Task.MULTI_CLASS else 1
-    model_fn = adapter.model_fn_from_keras(
-        lambda: WideDeepModel(
-            declaration, constants, settings, outputs, config.tf_random_seed
-        ),
-        # A function, so that going on from a checkpoint can use another rate.
-        lambda: tf_keras.optimizers.legacy.Adam(lambda: settings.learning_rate),
-        heads.head(declaration),
-    )
-    return estimator.Estimator(model_fn, config=config)
+build = tabular.builder(WideDeepModel)
+"""Returns an Estimator over `WideDeepModel`."""

@@ -1,65 +1,188 @@
-"""The premade wide & deep Estimators."""
+"""The premade Estimators over feature columns, with the head that fits the label."""
 
 from __future__ import annotations
 
-from model_fns import feature_columns, hparams
-from pipeline.compat import estimator, tf_keras
-from pipeline.types import Constants, Declaration, Task
+import dataclasses
+from collections.abc import Callable
 
-_OPTIMIZERS = tf_keras.optimizers.legacy
-
-
-def _ftrl(settings: hparams.WideDeep) -> tf_keras.optimizers.legacy.Ftrl:
-    # Functions: numbers would become variables, and training that goes on from a
-    # checkpoint would keep the old ones whatever the settings say.
-    optimizer = _OPTIMIZERS.Ftrl(lambda: settings.wide_learning_rate)
-    optimizer.l1_regularization_strength = lambda: settings.wide_l1
-    optimizer.l2_regularization_strength = lambda: settings.wide_l2
-    return optimizer
+from model_fns import feature_columns, heads, optimizers, premade_hparams
+from pipeline.compat import estimator
+from pipeline.types import Constants, Declaration, UserError, is_number
 
 
-def _premade(
+def wrapped(
+    make_premade: Callable[[], estimator.Estimator],
     declaration: Declaration,
-    constants: Constants,
-    settings: hparams.WideDeep,
     config: estimator.RunConfig,
 ) -> estimator.Estimator:
-    wide, deep = feature_columns.compile_columns(declaration, constants)
-    arguments = {
-        "linear_feature_columns": wide,
-        # Callables: an optimizer instance fails over replicas and, on a remote
-        # cluster, leaves the global step where it was.
-        "linear_optimizer": lambda: _ftrl(settings),
-        "dnn_feature_columns": deep,
-        "dnn_optimizer": lambda: _OPTIMIZERS.Adam(lambda: settings.learning_rate),
-        "dnn_hidden_units": list(settings.hidden_units),
-        "dnn_dropout": settings.dropout or None,
-        "batch_norm": settings.batch_norm,
-        "weight_column": feature_columns.WEIGHT if declaration.weight else None,
-        "config": config,
-    }
-    label = declaration.label
-    if label.task is Task.REGRESSION:
-        return estimator.DNNLinearCombinedRegressor(**arguments)
-    return estimator.DNNLinearCombinedClassifier(
-        n_classes=len(label.classes), label_vocabulary=list(label.classes), **arguments
-    )
+    """Returns an Estimator that gives `feature_columns.inputs` to a premade model_fn.
 
-
-def build(
-    declaration: Declaration,
-    constants: Constants,
-    settings: hparams.WideDeep,
-    config: estimator.RunConfig,
-) -> estimator.Estimator:
-    """Returns the premade Estimator for the declared label.
-
-    Its model_fn is the premade one, given `feature_columns.inputs` of the features.
+    Args:
+      make_premade: Called in the graph of each mode.
     """
 
     def model_fn(features, labels, mode, config):
-        premade = _premade(declaration, constants, settings, config)
         inputs = feature_columns.inputs(features, declaration)
-        return premade.model_fn(inputs, labels, mode, config)
+        return make_premade().model_fn(inputs, labels, mode, config)
+
+    return estimator.Estimator(model_fn, config=config)
+
+
+def _head(declaration: Declaration, settings):
+    return heads.head(declaration, settings, feature_columns.WEIGHT)
+
+
+def _ftrl(
+    learning_rate: Callable[[], float], l1: Callable, l2: Callable
+) -> optimizers.legacy.Ftrl:
+    # Functions: numbers would become variables, and training that goes on from a
+    # checkpoint would keep the old ones whatever the settings say.
+    optimizer = optimizers.legacy.Ftrl(learning_rate)
+    optimizer.l1_regularization_strength = l1
+    optimizer.l2_regularization_strength = l2
+    return optimizer
+
+
+def linear_columns(declaration: Declaration, constants: Constants) -> list:
+    """Returns the columns of a linear model: the wide part, and every number.
+
+    Raises:
+      UserError: There are none.
+    """
+    features = {
+        name: dataclasses.replace(f, use="both") if is_number(f) else f
+        for name, f in declaration.features.items()
+    }
+    declaration = dataclasses.replace(declaration, features=features)
+    wide, _ = feature_columns.compile_columns(declaration, constants)
+    if not wide:
+        raise UserError(
+            "no feature is for the wide part or a number, so a linear model has"
+            " nothing to read; give a feature `use: both`"
+        )
+    return wide
+
+
+def build_linear(
+    declaration: Declaration,
+    constants: Constants,
+    settings: premade_hparams.Linear,
+    config: estimator.RunConfig,
+) -> estimator.Estimator:
+    """Returns a premade linear Estimator over the wide part and all numbers."""
+    columns = linear_columns(declaration, constants)
+    head = _head(declaration, settings)
+
+    # Callables: an optimizer instance fails over replicas and, on a remote cluster,
+    # leaves the global step where it was.
+    def optimizer():
+        return _ftrl(
+            lambda: settings.learning_rate, lambda: settings.l1, lambda: settings.l2
+        )
+
+    return wrapped(
+        lambda: estimator.LinearEstimator(
+            head, columns, optimizer=optimizer, config=config
+        ),
+        declaration,
+        config,
+    )
+
+
+def build_dnn(
+    declaration: Declaration,
+    constants: Constants,
+    settings: premade_hparams.Dnn,
+    config: estimator.RunConfig,
+) -> estimator.Estimator:
+    """Returns a premade network over the deep part.
+
+    Raises:
+      UserError: No feature is for the deep part.
+    """
+    _, columns = feature_columns.compile_columns(declaration, constants)
+    if not columns:
+        raise UserError(
+            "no feature is for the deep part, so a network has nothing to read; give a"
+            " feature `use: both` or `use: deep`"
+        )
+    head = _head(declaration, settings)
+    return wrapped(
+        lambda: estimator.DNNEstimator(
+            head,
+            list(settings.hidden_units),
+            columns,
+            optimizer=lambda: optimizers.make(settings),
+            dropout=settings.dropout or None,
+            batch_norm=settings.batch_norm,
+            config=config,
+        ),
+        declaration,
+        config,
+    )
+
+
+def build_wide_deep(
+    declaration: Declaration,
+    constants: Constants,
+    settings: premade_hparams.WideDeep,
+    config: estimator.RunConfig,
+) -> estimator.Estimator:
+    """Returns a premade linear model and network whose logits are added up."""
+    wide, deep = feature_columns.compile_columns(declaration, constants)
+    head = _head(declaration, settings)
+
+    def wide_optimizer():
+        return _ftrl(
+            lambda: settings.wide_learning_rate,
+            lambda: settings.wide_l1,
+            lambda: settings.wide_l2,
+        )
+
+    return wrapped(
+        lambda: estimator.DNNLinearCombinedEstimator(
+            head,
+            linear_feature_columns=wide,
+            linear_optimizer=wide_optimizer,
+            dnn_feature_columns=deep,
+            dnn_optimizer=lambda: optimizers.make(settings),
+            dnn_hidden_units=list(settings.hidden_units),
+            dnn_dropout=settings.dropout or None,
+            batch_norm=settings.batch_norm,
+            config=config,
+        ),
+        declaration,
+        config,
+    )
+
+
+class _FirstOnly(dict):
+    """Features of which `items` shows the first only.
+
+    BaselineEstimator compares the sizes of all features it is shown, and its variable's
+    initialiser waits for the comparison, that is for rows before there can be any.
+    """
+
+    def items(self):
+        return list(super().items())[:1]
+
+
+def build_baseline(
+    declaration: Declaration,
+    constants: Constants,
+    settings: premade_hparams.Baseline,
+    config: estimator.RunConfig,
+) -> estimator.Estimator:
+    """Returns an Estimator whose logits are a learned bias, whatever the features."""
+    del constants
+    head = heads.head(declaration, settings)
+
+    def model_fn(features, labels, mode, config):
+        premade = estimator.BaselineEstimator(
+            head,
+            optimizer=lambda: optimizers.legacy.Ftrl(lambda: settings.learning_rate),
+            config=config,
+        )
+        return premade.model_fn(_FirstOnly(features), labels, mode, config)
 
     return estimator.Estimator(model_fn, config=config)

@@ -15,23 +15,28 @@ from collections.abc import Sequence
 from absl import flags
 
 from pipeline import environment
-from pipeline.commands import COMMANDS, Command, Invocation
+from pipeline.commands import COMMANDS, Command
 from pipeline.console import Console
 from pipeline.flags import (
     checks,
     cluster,
+    compute,
     data,
+    evaluation,
     general,
     input,
     launcher,
+    metrics,
     output,
     paths,
     schema,
     serving,
     showing,
     training,
+    warm_start,
     writing,
 )
+from pipeline.invocation import Invocation
 from pipeline.types import ExitCode, UserError
 
 _PROGRAM = "python -m pipeline"
@@ -45,7 +50,11 @@ _TOPICS = {
     "output": output,
     "input": input,
     "training": training,
+    "evaluation": evaluation,
+    "warm_start": warm_start,
     "serving": serving,
+    "metrics": metrics,
+    "compute": compute,
     "cluster": cluster,
     "launcher": launcher,
     "general": general,
@@ -237,6 +246,7 @@ def _run(arguments: Sequence[str]) -> None:
             schema=schema.read(values),
             checks=checks.read(values),
             showing=showing.read(values),
+            options=compute.read(values),
             cluster=cluster.read(values),
             launcher=launcher.read(values),
             tf_config=environment.take_tf_config(),

@@ -1,217 +1,18 @@
-"""The commands: each checks what it is asked, then runs its stages."""
+"""The commands of the program, and those of them that look at what is there."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from export import versions
-from model_fns import registry
-from pipeline import (
-    data_choice,
-    environment,
-    files,
-    model_dir,
-    predict,
-    show,
-    training_checks,
-)
-from pipeline import manifest as manifests
-from pipeline.cluster import choice as cluster_choice
+from pipeline import environment, files, predict, show, show_models, stage_commands
 from pipeline.cluster import command as cluster_command
 from pipeline.dataset import open_dataset
-from pipeline.flags import input as input_flags
-from pipeline.flags.training import TrainingFlags
-from pipeline.invocation import Invocation as Invocation
-from pipeline.manifest import Manifest
-from pipeline.model_dir import TrainedModel
-from pipeline.preprocess import stage as preprocess_stage
+from pipeline.invocation import Invocation
 from pipeline.preprocess.sources import registry as sources_registry
 from pipeline.types import ExitCode, UserError
-
-# Stages import TensorFlow or Beam, which takes seconds. So a command first checks
-# everything that can be checked without them, and imports its stages then.
-
-
-_MAIN_METRICS = ("accuracy", "auc", "average_loss", "loss")
-
-
-def _check_model(training: TrainingFlags) -> None:
-    registry.find(training.model)
-    model_dir.parse_hparams(training.model, training.hparams)
-
-
-def _check_dataset_dir(dataset: str, inputs: Sequence[str]) -> None:
-    """Checks that replacing the dataset directory removes nothing of the user's."""
-    manifests.check_replaceable("dataset_dir", dataset, "preprocess")
-    inside = os.path.join(os.path.realpath(dataset), "")
-    for path in inputs:
-        if os.path.realpath(path).startswith(inside):
-            raise UserError(
-                f"--dataset_dir: {dataset} holds {path}, which is an --input, and"
-                " would be replaced with it; choose another directory"
-            )
-
-
-def _preprocess(call: Invocation, plan: preprocess_stage.Plan) -> Manifest:
-    manifest = preprocess_stage.run(call.paths.dataset, plan, call.console)
-    results = manifest.results
-    written = ", ".join(f"{s} {n:,}" for s, n in results["rows_written"].items())
-    call.console.result(
-        f"dataset:    {call.paths.dataset}\n"
-        f"            {results['rows_read']:,} rows read = {written} written"
-        f" + {results['rows_rejected']:,} rejected"
-    )
-    if results["missing_values"]:
-        missing = ", ".join(f"{c} {n:,}" for c, n in results["missing_values"].items())
-        call.console.result(f"            missing values: {missing}")
-    for loss in results["lost"]:
-        call.console.result(
-            f"            left out: {loss['path']} from record {loss['record']:,} on:"
-            f" {loss['reason']}"
-        )
-    for column in plan.declaration.columns.values():
-        rows = sum(results["rows_written"].values())
-        present = 1 - results["missing_values"].get(column.name, 0) / max(rows, 1)
-        if column.min_fraction is not None and present < column.min_fraction:
-            call.console.result(
-                f"            anomaly: {present:.1%} of the rows have a value of"
-                f" {column.name}, below its min_fraction {column.min_fraction:.1%}"
-            )
-    if plan.inferred:
-        call.console.result(
-            "            features were inferred; edit a copy of"
-            f" {os.path.join(call.paths.dataset, 'features.yaml')} and pass it as"
-            " --features"
-        )
-    return manifest
-
-
-def _train(call: Invocation) -> None:
-    choice = cluster_choice.choose(call.cluster, call.tf_config)
-    dataset, flagfile = data_choice.open_data(call)
-    registry.check_task(
-        registry.find(call.training.model), dataset.declaration, dataset.directory
-    )
-    planned = TrainedModel(
-        call.paths.model,
-        model_dir.asked_training(
-            call.training, dataset.manifest.fingerprint, call.input
-        ),
-        dataset.declaration,
-        dataset.constants(),
-    )
-    # The stage checks again, under its lock; here the answer comes at once.
-    if not training_checks.must_restart(
-        planned.training, call.training, planned.directory, planned
-    ):
-        training_checks.check_same_structure(planned)
-    environment.load_tensorflow(call.console.verbosity)
-    result = cluster_command.train(call, choice, dataset, flagfile)
-    if result is None:
-        return
-    call.console.result(
-        f"model:      {call.paths.model}\n"
-        f"            step {result.manifest.results['global_step']:,}"
-        f" ({result.steps:,} now); look at it with"
-        f" tensorboard --logdir={call.paths.model}"
-    )
-
-
-def _evaluate(call: Invocation) -> None:
-    model = model_dir.open_model(call.paths.model)
-    manifests.check_replaceable("evaluation_dir", call.paths.evaluation, "evaluate")
-    dataset, _ = data_choice.open_data(call)
-    environment.load_tensorflow(call.console.verbosity)
-    from pipeline import evaluate
-
-    manifest = evaluate.run(
-        call.paths.evaluation,
-        model,
-        dataset,
-        call.serving.eval_split,
-        call.console,
-        call.input,
-    )
-    metrics = manifest.results["metrics"]
-    main = ", ".join(f"{n} {metrics[n]:.6f}" for n in _MAIN_METRICS if n in metrics)
-    call.console.result(
-        f"evaluation: {call.paths.evaluation}\n"
-        f"            {manifest.configuration['split']} split,"
-        f" {manifest.results['rows']:,} rows: {main}"
-    )
-
-
-def _export(call: Invocation) -> None:
-    model = model_dir.open_model(call.paths.model)
-    dataset, _ = data_choice.open_data(call)
-    environment.load_tensorflow(call.console.verbosity)
-    from pipeline import export_model
-
-    result = export_model.run(
-        call.paths.export, model, dataset, call.serving, call.console
-    )
-    verified = result.manifest.results["verification"]
-    call.console.result(
-        f"export:     {result.directory}\n"
-        f"            verified in a fresh process: {verified['rows']:,} rows, largest"
-        f" difference {verified['largest_difference']:.2g}"
-    )
-
-
-def run_preprocess(call: Invocation) -> None:
-    plan = preprocess_stage.plan(call.data, call.schema)
-    _check_dataset_dir(call.paths.dataset, plan.paths)
-    _preprocess(call, plan)
-
-
-def run_train(call: Invocation) -> None:
-    cluster_choice.choose(call.cluster, call.tf_config)
-    _check_model(call.training)
-    data_choice.check_training(call.input, call.training, call.console.verbosity)
-    _train(call)
-
-
-def run_evaluate(call: Invocation) -> None:
-    data_choice.check_not_training(call.input, call.given, "evaluate")
-    _evaluate(call)
-
-
-def run_export(call: Invocation) -> None:
-    data_choice.check_not_training(call.input, call.given, "export")
-    _export(call)
-
-
-def run_all(call: Invocation) -> None:
-    """preprocess, train, evaluate, export, verify; each only where needed."""
-    _check_model(call.training)
-    cluster_choice.check_alone(call.cluster, call.tf_config)
-    data_choice.check_training(call.input, call.training, call.console.verbosity)
-    if call.input.input_fn == input_flags.DIRECT:
-        raise UserError(
-            "--input_fn=direct has no effect on run, which writes a dataset; leave it"
-            " out, or give train, evaluate and export one by one"
-        )
-    # What --input names is in the dataset, which the other stages read.
-    call = dataclasses.replace(call, given=frozenset())
-    plan = preprocess_stage.plan(call.data, call.schema)
-    registry.check_task(
-        registry.find(call.training.model),
-        plan.declaration,
-        call.data.features or "the inferred declaration (give --label=COLUMN)",
-    )
-    _check_dataset_dir(call.paths.dataset, plan.paths)
-    manifests.check_replaceable("evaluation_dir", call.paths.evaluation, "evaluate")
-    # Known before the data is read, so said before: hours may lie between.
-    old = model_dir.read_training(call.paths.model)
-    if old is not None:
-        asked = model_dir.asked_training(call.training, old.dataset, call.input)
-        training_checks.must_restart(asked, call.training, call.paths.model)
-    _preprocess(call, plan)
-    _train(call)
-    _evaluate(call)
-    _export(call)
 
 
 def run_predict(call: Invocation) -> None:
@@ -299,6 +100,11 @@ def run_show(call: Invocation) -> None:
             call.console.result(line)
 
 
+def run_models(call: Invocation) -> None:
+    for line in show_models.describe(call.arguments):
+        call.console.result(line)
+
+
 @dataclasses.dataclass(frozen=True)
 class Command:
     """A command of the program.
@@ -318,6 +124,8 @@ class Command:
     takes_arguments: bool = False
 
 
+_TRAIN = ("training", "evaluation", "warm_start", "metrics", "compute", "cluster")
+
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
         "the whole job: preprocess, train, evaluate, export, verify",
@@ -327,18 +135,17 @@ COMMANDS: Mapping[str, Command] = {
             "schema",
             "writing",
             "input",
-            "training",
-            "cluster",
+            *_TRAIN,
             "serving",
             "general",
         ),
-        run_all,
+        stage_commands.run_all,
         "run --input=data.csv --label=income --work_dir=work/census",
     ),
     "preprocess": Command(
         "raw files to a dataset: checked rows, statistics, vocabularies",
         ("paths", "data", "schema", "writing", "general"),
-        run_preprocess,
+        stage_commands.run_preprocess,
         "preprocess --input='data/*.csv' --features=features.yaml",
     ),
     "check": Command(
@@ -348,9 +155,9 @@ COMMANDS: Mapping[str, Command] = {
         "check --dataset_dir=work/today --against=work/yesterday",
     ),
     "train": Command(
-        "a dataset to a trained model",
-        ("paths", "data", "schema", "input", "training", "cluster", "general"),
-        run_train,
+        "a dataset, or raw files, to a trained model",
+        ("paths", "data", "schema", "input", *_TRAIN, "general"),
+        stage_commands.run_train,
         "train --work_dir=work/census --model=wide_deep --epochs=10",
     ),
     "cluster": Command(
@@ -362,14 +169,24 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "evaluate": Command(
         "metrics of a trained model on a split",
-        ("paths", "data", "schema", "input", "training", "serving", "general"),
-        run_evaluate,
+        (
+            "paths",
+            "data",
+            "schema",
+            "input",
+            "training",
+            "serving",
+            "metrics",
+            "compute",
+            "general",
+        ),
+        stage_commands.run_evaluate,
         "evaluate --work_dir=work/census --eval_split=test",
     ),
     "export": Command(
         "a trained model to a SavedModel that is loaded again and compared",
         ("paths", "data", "schema", "input", "training", "serving", "general"),
-        run_export,
+        stage_commands.run_export,
         "export --work_dir=work/census",
     ),
     "predict": Command(
@@ -383,6 +200,13 @@ COMMANDS: Mapping[str, Command] = {
         ("showing", "output", "general"),
         run_show,
         "show work/census/dataset",
+        takes_arguments=True,
+    ),
+    "models": Command(
+        "the models there are, with their hyper-parameters",
+        ("general",),
+        run_models,
+        "models wide_deep",
         takes_arguments=True,
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pipeline import declaration as declarations
@@ -136,7 +136,7 @@ class Dataset:
             model needs, or the labels are others.
         """
         columns = {c.name: c for c in model.input_columns}
-        for name in (model.label and model.label.column, model.weight):
+        for name in (*(one.column for one in model.labels), model.weight):
             if name:
                 columns[name] = model.columns[name]
         problems = []
@@ -144,8 +144,8 @@ class Dataset:
             problem = _misfit(self.declaration.columns.get(column.name), column)
             if problem:
                 problems.append(f"column {column.name} {problem}")
-        if model.label:
-            problems += _label_misfits(self.declaration.label, model.label)
+        for label in model.labels:
+            problems += _label_misfits(self.declaration.labels, label)
         if problems:
             raise UserError(
                 f"{self.directory} does not fit the model in {source}:"
@@ -177,11 +177,15 @@ def _misfit(found: Column | None, wanted: Column) -> str:
     return ""
 
 
-def _label_misfits(found: Label | None, wanted: Label) -> list[str]:
-    if found is None:
+def _label_misfits(labels: Sequence[Label], wanted: Label) -> list[str]:
+    if not labels:
         return ["it has no label"]
-    if found.column != wanted.column:
-        return [f"its label is {found.column} instead of {wanted.column}"]
+    by_column = {label.column: label for label in labels}
+    if wanted.column not in by_column:
+        return [f"its label is {', '.join(by_column)} instead of {wanted.column}"]
+    found = by_column[wanted.column]
+    if found.separator != wanted.separator:
+        return [f"its label {found.column} has another separator"]
     if wanted.classes is None:
         return []
     unknown = [name for name in found.classes or () if name not in wanted.classes]

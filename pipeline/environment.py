@@ -15,6 +15,19 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 
+_CONTAINER_LIMIT = "/sys/fs/cgroup/memory.max"
+
+
+def memory_bytes() -> int:
+    """Returns how much memory this machine, or the container on it, has."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        with open(_CONTAINER_LIMIT, encoding="ascii") as f:
+            # "max" where there is no limit.
+            return min(memory, int(f.read()))
+    except (OSError, ValueError):
+        return memory
+
 
 def set_verbosity(verbosity: int) -> None:
     """Chooses how much libraries may say; call it before they are imported.
@@ -47,12 +60,15 @@ def take_tf_config() -> str | None:
 @contextlib.contextmanager
 def tf_config(value: dict) -> Iterator[None]:
     """Lets TensorFlow see a TF_CONFIG in the body; {} stands for none."""
+    before = os.environ.pop(_TF_CONFIG, None)
     if value:
         os.environ[_TF_CONFIG] = json.dumps(value)
     try:
         yield
     finally:
         os.environ.pop(_TF_CONFIG, None)
+        if before is not None:
+            os.environ[_TF_CONFIG] = before
 
 
 def with_tf_config(value: dict) -> dict[str, str]:

@@ -2,31 +2,61 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import functools
 import math
-import os
+from collections.abc import Iterator
 
 from input_fns import arrays, records
 from model_fns import registry
-from pipeline import damage, files, table_arrays
+from pipeline import best, checkpoints, computing, damage, table_arrays
 from pipeline.compat import estimator, tf
 from pipeline.dataset import Shards, Tables
+from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
 from pipeline.model_dir import TrainedModel
 from pipeline.types import ExitCode, UserError
 
 
-def make_estimator(model: TrainedModel, **run_config) -> estimator.Estimator:
+def _check_strategy(strategy: tf.distribute.Strategy | None) -> None:
+    v2 = (
+        tf.distribute.ParameterServerStrategy,
+        tf.distribute.experimental.ParameterServerStrategy,
+    )
+    if isinstance(strategy, v2):
+        raise UserError(
+            "Estimators cannot use tf.distribute.ParameterServerStrategy of TensorFlow"
+            " 2; use tf.compat.v1.distribute.experimental.ParameterServerStrategy"
+        )
+
+
+def make_estimator(
+    model: TrainedModel,
+    options: EstimatorOptions = DEFAULT_OPTIONS,
+    session_config: tf.compat.v1.ConfigProto | None = None,
+    **run_config,
+) -> estimator.Estimator:
     """Returns the Estimator of a model directory.
 
     Args:
+      options: Further metrics, and how numbers are computed.
+      session_config: How its sessions use devices; None for TensorFlow's default.
       run_config: Further settings of `RunConfig`, e.g. save_checkpoints_steps.
+
+    Raises:
+      UserError: A distribution strategy is one that Estimators cannot use.
     """
+    for strategy in ("train_distribute", "eval_distribute"):
+        _check_strategy(run_config.get(strategy))
     config = estimator.RunConfig(
         model_dir=model.directory,
         tf_random_seed=model.training.seed,
+        session_config=computing.session_config(options, session_config),
         **run_config,
     )
     build = registry.find(model.training.model).builder()
-    return build(model.declaration, model.constants, model.settings(), config)
+    trained = build(model.declaration, model.constants, model.settings(), config)
+    return computing.apply(trained, options, model.declaration)
 
 
 def to_records(rows: Shards | Tables) -> records.Records | arrays.Table:
@@ -54,26 +84,75 @@ def latest_checkpoint(model: TrainedModel) -> tuple[str, int]:
             f"--model_dir: {model.directory} holds no checkpoint, or not the one that"
             f" its file `checkpoint` names; train again or restore the files"
         )
+    return path, step_of(path)
+
+
+def step_of(checkpoint: str) -> int:
+    """Returns the global step of a checkpoint.
+
+    Raises:
+      UserError: It is damaged.
+    """
     try:
-        return path, int(tf.train.load_variable(path, "global_step"))
+        return int(tf.train.load_variable(checkpoint, "global_step"))
     except Exception:
-        damage.check_checkpoint(path)
+        damage.check_checkpoint(checkpoint)
         raise
 
 
-def digest_checkpoint(path: str) -> str:
-    """Returns a digest of a checkpoint's content."""
-    directory, prefix = os.path.split(path)
-    parts = sorted(
-        name for name in os.listdir(directory) if name.startswith(f"{prefix}.")
+@dataclasses.dataclass(frozen=True)
+class PinnedCheckpoint:
+    """A checkpoint that nobody removes while it is read.
+
+    Attributes:
+      model: The model it belongs to, as it was trained.
+      path: Its path prefix.
+      step: Its global step.
+    """
+
+    model: TrainedModel
+    path: str
+    step: int
+
+
+def _find_checkpoint(model: TrainedModel, which: str) -> str:
+    if which == "latest":
+        return latest_checkpoint(model)[0]
+    if which == "best":
+        found = best.read(model.directory)
+        if found is None:
+            raise UserError(
+                f"--checkpoint=best: {model.directory} keeps no best checkpoint"
+            )
+        return found.path
+    there = checkpoints.listed(model.directory)
+    for checkpoint in there:
+        if checkpoint.step == int(which):
+            return checkpoint.path
+    steps = ", ".join(str(checkpoint.step) for checkpoint in there)
+    raise UserError(
+        f"--checkpoint={which} is not in {model.directory}; there are {steps or 'none'}"
     )
-    return files.digest_value(
-        [
-            files.digest_file(os.path.join(directory, name))
-            for name in parts
-            if not name.endswith(".meta")
-        ]
-    )
+
+
+@contextlib.contextmanager
+def pinned_checkpoint(model: TrainedModel, which: str) -> Iterator[PinnedCheckpoint]:
+    """Gives the checkpoint that a flag asks for.
+
+    Args:
+      model: A model directory, in which training may go on.
+      which: "latest", "best" or a step.
+
+    Raises:
+      UserError: There is none that can be read.
+    """
+    find = functools.partial(_find_checkpoint, model, which)
+    with checkpoints.pinned(find, model.directory) as path:
+        if which == "best":
+            # An earlier training may have had other constants.
+            kept = best.open_model(model.directory)
+            model = dataclasses.replace(kept, directory=model.directory)
+        yield PinnedCheckpoint(model, path, step_of(path))
 
 
 def plain_metrics(metrics: dict) -> dict[str, float | int]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
 
-from pipeline import damage, estimators, files, train_inputs
+from pipeline import checkpoints, damage, estimators, files, train_inputs
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
 from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
 from pipeline.flags.input import InputFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
-from pipeline.types import UserError
 
 _STAGE = "evaluate"
 METRICS_FILE = "metrics.json"
@@ -28,15 +27,27 @@ def _find_finished(directory: str, fingerprint: str) -> Manifest | None:
     return finished if whole else None
 
 
+def _rows(dataset: Dataset, split: str, reading: InputFlags) -> int:
+    """Returns how many rows of a split are evaluated."""
+    rows = dataset.shards(split).rows
+    if not reading.drop_remainder:
+        return rows
+    return rows - rows % train_inputs.EVAL_BATCH_SIZE
+
+
 def run(
     directory: str,
     model: TrainedModel,
     dataset: Dataset,
     split: str,
     console: Console,
-    options: InputFlags = DEFAULT_INPUT,
+    which: str = "latest",
+    options: EstimatorOptions = DEFAULT_OPTIONS,
+    reading: InputFlags = DEFAULT_INPUT,
 ) -> Manifest:
-    """Evaluates the newest checkpoint on every row of a split, once.
+    """Evaluates a checkpoint on every row of a split, once.
+
+    Training may go on meanwhile: the checkpoint stays until it is evaluated.
 
     Args:
       directory: Gets metrics.json and a manifest.
@@ -44,50 +55,44 @@ def run(
       dataset: Where the rows are; may be another one than the model was trained on.
       split: Name of the split.
       console: Where to print.
-      options: The input flags.
+      which: The checkpoint: "latest", "best" or a step.
+      options: Further metrics, and how numbers are computed.
+      reading: The input flags.
 
     Raises:
       UserError: The model does not fit the dataset, a file is damaged (BAD_DATA), or
         `directory` is in use (LOCKED).
     """
-    started = time.monotonic()
     dataset.check_fits(model.declaration, model.directory)
-    shards = dataset.shards(split)
-    checkpoint, _ = estimators.latest_checkpoint(model)
-    inputs = {
-        "checkpoint": estimators.digest_checkpoint(checkpoint),
-        "training": model.training.as_json(),
-        "dataset": dataset.manifest.fingerprint,
-    }
-    configuration: dict[str, Any] = {"split": split}
-    rows = shards.rows
-    if options.drop_remainder:
-        configuration["drop_remainder"] = True
-        rows -= rows % train_inputs.EVAL_BATCH_SIZE
-        if not rows:
-            raise UserError(
-                f"--drop_remainder leaves out all {shards.rows:,} rows of the {split}"
-                f" split, which do not fill a batch of {train_inputs.EVAL_BATCH_SIZE}"
+    rows = _rows(dataset, split, reading)
+    input_fn = train_inputs.eval_input_fn(dataset, split, model.declaration, reading)
+    with estimators.pinned_checkpoint(model, which) as pinned:
+        started = time.monotonic()
+        inputs = {
+            "checkpoint": checkpoints.digest(pinned.path),
+            "training": pinned.model.training.as_json(),
+            "dataset": dataset.manifest.fingerprint,
+        }
+        configuration = {"split": split, **options.as_json()}
+        if reading.drop_remainder:
+            configuration["drop_remainder"] = True
+        wanted = manifests.fingerprint(_STAGE, inputs, configuration)
+        with files.locked(directory):
+            finished = _find_finished(directory, wanted)
+            if finished:
+                console.progress(f"evaluate: reused, {directory} is up to date")
+                return finished
+            console.progress(
+                f"evaluate: step {pinned.step:,} on {rows:,} rows of the {split} split"
             )
-    wanted = manifests.fingerprint(_STAGE, inputs, configuration)
-    with files.locked(directory):
-        finished = _find_finished(directory, wanted)
-        if finished:
-            console.progress(f"evaluate: reused, {directory} is up to date")
-            return finished
-        console.progress(
-            f"evaluate: {rows:,} of {shards.rows:,} rows of the {split} split"
-        )
-        with damage.explained(dataset, checkpoint):
-            found = estimators.make_estimator(model).evaluate(
-                train_inputs.eval_input_fn(dataset, split, model.declaration, options),
-                checkpoint_path=checkpoint,
-                name=split,
-            )
-        metrics = estimators.plain_metrics(found)
-        results = {"rows": rows, "metrics": metrics}
-        with files.staged_directory(directory) as aside:
-            files.write_json(os.path.join(aside, METRICS_FILE), metrics)
-            return manifests.write(
-                aside, _STAGE, inputs, configuration, results, started
-            )
+            with damage.explained(dataset, pinned.path):
+                found = estimators.make_estimator(pinned.model, options).evaluate(
+                    input_fn, checkpoint_path=pinned.path, name=split
+                )
+            metrics = estimators.plain_metrics(found)
+            results = {"rows": rows, "metrics": metrics}
+            with files.staged_directory(directory) as aside:
+                files.write_json(os.path.join(aside, METRICS_FILE), metrics)
+                return manifests.write(
+                    aside, _STAGE, inputs, configuration, results, started
+                )

@@ -7,18 +7,15 @@ import os
 import time
 from typing import Any
 
-from export import saved_model, verify, versions
-from pipeline import damage, estimators, files
-from pipeline import declaration as declarations
+from export import verify, versions
+from pipeline import damage, estimators, files, version_writer
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
+from pipeline.estimators import PinnedCheckpoint
 from pipeline.flags.serving import ServingFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
-from pipeline.types import UserError
-
-_STAGE = "export"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,36 +31,6 @@ class ExportResult:
     manifest: Manifest
 
 
-def _sizes(directory: str) -> dict[str, int]:
-    """Returns the sizes of all files below, by relative path."""
-    return {
-        os.path.relpath(os.path.join(place, name), directory): os.path.getsize(
-            os.path.join(place, name)
-        )
-        for place, _, names in sorted(os.walk(directory))
-        for name in sorted(names)
-    }
-
-
-def _find_finished(export_dir: str, fingerprint: str) -> ExportResult | None:
-    """Returns the version that servers take, if it is whole and the wanted one."""
-    newest = versions.versions(export_dir)[-1:]
-    if not newest:
-        return None
-    directory = versions.path(export_dir, newest[0])
-    try:
-        manifest = manifests.read(directory)
-    except UserError:
-        return None
-    if manifest is None or manifest.fingerprint != fingerprint:
-        return None
-    there = _sizes(directory)
-    for path, size in manifest.results["files"].items():
-        if there.get(path) != size:
-            return None
-    return ExportResult(directory, manifest)
-
-
 def _write_version(
     model: TrainedModel,
     dataset: Dataset,
@@ -75,17 +42,8 @@ def _write_version(
     """Writes all of a version but its manifest; returns the results so far."""
     trained = estimators.make_estimator(model)
     with damage.explained(dataset, checkpoint):
-        written = os.path.join(directory, "written")
-        signatures = saved_model.write(
-            trained, checkpoint, model.declaration.input_columns, written
-        )
-        for name in os.listdir(written):
-            os.rename(os.path.join(written, name), os.path.join(directory, name))
-        os.rmdir(written)
-        os.makedirs(os.path.join(directory, versions.EXTRA))
-        files.write_atomically(
-            os.path.join(directory, versions.DECLARATION_FILE),
-            declarations.dump(model.declaration),
+        signatures = version_writer.write_saved_model(
+            trained, checkpoint, model.declaration, directory
         )
         console.progress("verify: loading the export in a fresh process")
         verified = verify.verify(
@@ -99,7 +57,7 @@ def _write_version(
     return {
         "signatures": signatures,
         "verification": dataclasses.asdict(verified),
-        "files": _sizes(directory),
+        "files": version_writer.sizes(directory),
     }
 
 
@@ -110,38 +68,50 @@ def run(
     settings: ServingFlags,
     console: Console,
 ) -> ExportResult:
-    """Exports the newest checkpoint as the next version, once it is verified.
+    """Exports a checkpoint as the next version, once it is verified.
 
     The version is written and verified under a hidden name and then renamed, so a
-    server that watches `export_dir` sees whole, verified versions only.
+    server that watches `export_dir` sees whole, verified versions only. Training may
+    go on meanwhile.
 
     Raises:
       UserError: The export disagrees with the Estimator (VERIFY_FAILED), the model
         does not fit the dataset, a file is damaged (BAD_DATA), or the directory is in
         use (LOCKED).
     """
-    started = time.monotonic()
     dataset.check_fits(model.declaration, model.directory)
     dataset.shards(settings.eval_split)
-    checkpoint, step = estimators.latest_checkpoint(model)
+    with estimators.pinned_checkpoint(model, settings.checkpoint) as pinned:
+        return _export(export_dir, pinned, dataset, settings, console)
+
+
+def _export(
+    export_dir: str,
+    pinned: PinnedCheckpoint,
+    dataset: Dataset,
+    settings: ServingFlags,
+    console: Console,
+) -> ExportResult:
+    started = time.monotonic()
+    model, checkpoint = pinned.model, pinned.path
     inputs = {
-        "checkpoint": estimators.digest_checkpoint(checkpoint),
-        "training": model.training.as_json(),
+        **version_writer.inputs(model, checkpoint),
         "dataset": dataset.manifest.fingerprint,
     }
     configuration = {
         "split": settings.eval_split,
         "verify_rows": settings.verify_rows,
     }
-    wanted = manifests.fingerprint(_STAGE, inputs, configuration)
+    wanted = manifests.fingerprint(version_writer.STAGE, inputs, configuration)
     # The lock lies inside, for what is above an export directory may be read-only.
     with files.locked(os.path.join(export_dir, "versions")):
         versions.sweep(export_dir)
-        result = _find_finished(export_dir, wanted)
-        if result:
+        newest = version_writer.find_newest(export_dir)
+        if newest and newest[1].fingerprint == wanted:
+            result = ExportResult(*newest)
             console.progress(f"export: reused, {result.directory} is up to date")
         else:
-            console.progress(f"export: step {step:,} of {model.directory}")
+            console.progress(f"export: step {pinned.step:,} of {model.directory}")
             directory = versions.path(export_dir, versions.next_version(export_dir))
             with files.staged_directory(directory) as aside:
                 results = _write_version(
@@ -149,10 +119,10 @@ def run(
                 )
                 manifest = manifests.write(
                     aside,
-                    _STAGE,
+                    version_writer.STAGE,
                     inputs,
                     configuration,
-                    {"global_step": step, **results},
+                    {"global_step": pinned.step, **results},
                     started,
                 )
             result = ExportResult(directory, manifest)

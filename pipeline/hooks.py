@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from model_fns.step_loop import StepLoop
 from pipeline.compat import tf
 from pipeline.console import Console, Progress
 
@@ -17,13 +18,13 @@ class ProgressHook(_v1.train.SessionRunHook):
     Args:
       console: Where to print.
       batch_size: Examples in a step.
-      max_steps: Step at which training ends.
+      loop: Which steps a call of the session runs.
     """
 
-    def __init__(self, console: Console, batch_size: int, max_steps: int):
+    def __init__(self, console: Console, batch_size: int, loop: StepLoop):
         self._console = console
         self._batch_size = batch_size
-        self._max_steps = max_steps
+        self._loop = loop
         self._progress: Progress | None = None
         self._loss: float | None = None
         self._step = 0
@@ -38,7 +39,7 @@ class ProgressHook(_v1.train.SessionRunHook):
         del coord
         self._step = int(session.run(_v1.train.get_global_step()))
         self._progress = Progress(
-            self._console, "train", "step", self._max_steps, self._step
+            self._console, "train", "step", self._loop.last_step, self._step
         )
 
     def before_run(self, run_context):
@@ -49,7 +50,7 @@ class ProgressHook(_v1.train.SessionRunHook):
 
     def after_run(self, run_context, run_values):
         del run_context
-        self._step += 1
+        self._step = self._loop.end_of_call(self._step)
         if run_values.results is not None:
             loss, step = run_values.results
             self._loss = float(loss)

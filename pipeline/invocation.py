@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from pipeline.console import Console
+from pipeline.estimator_options import EstimatorOptions
 from pipeline.flags.checks import CheckFlags
 from pipeline.flags.cluster import ClusterFlags
 from pipeline.flags.data import DataFlags
@@ -30,6 +31,7 @@ class Invocation:
       schema: Path of a schema.
       checks: Flags about checks of a dataset.
       showing: Flags about show.
+      options: Further metrics, and how numbers are computed.
       cluster: Flags about devices, strategy and cluster.
       launcher: Flags about a local cluster.
       tf_config: The value of TF_CONFIG, if it is set.
@@ -48,6 +50,7 @@ class Invocation:
     schema: str | None
     checks: CheckFlags
     showing: ShowFlags
+    options: EstimatorOptions
     cluster: ClusterFlags
     launcher: LauncherFlags
     tf_config: str | None

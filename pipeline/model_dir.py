@@ -3,8 +3,12 @@
 training.json     model, hyper-parameters, seed: written before the first step
 inputs/           the feature declaration and its constants, likewise
 checkpoint, model.ckpt-*, events.*, eval/     the Estimator's own
+evaluations.json  metrics of each evaluation
+best/             the best checkpoint and its metrics
+export/NAME/      versions that the exporter NAME wrote while training
 flags.txt         a --flagfile that repeats the run
 manifest.json     written when training is complete
+DONE              written last; there while no training runs
 """
 
 from __future__ import annotations
@@ -40,6 +44,8 @@ class Training:
       batch_size: Rows in a step.
       input: What else decides which rows a step sees.
       dataset: Fingerprint of the dataset.
+      warm_start: Digest of the checkpoint that training began with, and which of its
+        variables; None for fresh weights.
     """
 
     model: str
@@ -48,6 +54,7 @@ class Training:
     batch_size: int
     input: Mapping[str, Any]
     dataset: str
+    warm_start: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         value = dataclasses.asdict(self)
@@ -70,6 +77,12 @@ def differences(old: Training, new: Training) -> list[str]:
             continue
         if name == "dataset":
             changed.append("another dataset")
+        elif name == "warm_start":
+            changed.append(
+                "a warm start from other weights"
+                if before[name] and after[name]
+                else f"{'a' if after[name] else 'no'} warm start"
+            )
         else:
             changed.append(f"{name} {before.get(name)} -> {after.get(name)}")
     return changed
@@ -92,7 +105,7 @@ class TrainedModel:
             for k, v in self.training.hparams.items()
         }
         try:
-            return kind(**values)
+            return hyper_parameters.from_values(kind, values)
         except (TypeError, ValueError) as error:
             raise UserError(
                 f"{self.directory}: trained with hyper-parameters that"
@@ -103,26 +116,31 @@ class TrainedModel:
 def parse_hparams(model: str, text: str) -> dict[str, Any]:
     """Returns a model's hyper-parameters, defaults included, as plain values."""
     parsed = hyper_parameters.parse(text, registry.find(model).hparams)
-    return dataclasses.asdict(parsed)
+    return hyper_parameters.to_values(parsed)
 
 
 def asked_training(
-    settings: TrainingFlags, dataset: str, options: InputFlags = DEFAULT_INPUT
+    settings: TrainingFlags,
+    dataset: str,
+    reading: InputFlags = DEFAULT_INPUT,
+    warm_start: Mapping[str, Any] | None = None,
 ) -> Training:
     """Returns the training that the flags ask for.
 
     Args:
       settings: The training flags.
       dataset: Fingerprint of the dataset.
-      options: The input flags.
+      reading: The input flags.
+      warm_start: What it begins with, if with anything.
     """
     return Training(
         model=settings.model,
         hparams=parse_hparams(settings.model, settings.hparams),
         seed=settings.seed,
         batch_size=settings.batch_size,
-        input=options.deciding(),
+        input=reading.deciding(),
         dataset=dataset,
+        warm_start=warm_start,
     )
 
 
@@ -132,16 +150,19 @@ def read_training(directory: str) -> Training | None:
     if not os.path.exists(path):
         return None
     values = files.read_json(path)
-    wanted = {field.name for field in dataclasses.fields(Training)}
+    fields = dataclasses.fields(Training)
+    wanted = {field.name for field in fields}
+    # A directory of an earlier version lacks what was added since.
+    needed = {f.name for f in fields if f.default is dataclasses.MISSING}
     if (
         not isinstance(values, dict)
-        or values.keys() != wanted
+        or not needed <= values.keys() <= wanted
         or not isinstance(values["hparams"], dict)
         or not isinstance(values["input"], dict)
     ):
         raise UserError(
             f"{path} is not of this pipeline; it needs exactly"
-            f" {', '.join(sorted(wanted))}"
+            f" {', '.join(sorted(needed))}"
         )
     return Training(**values)
 

@@ -18,7 +18,7 @@ from pipeline.console import Console, Progress
 from pipeline.preprocess import example_encoder, typed
 from pipeline.preprocess import rejects as rejects_text
 from pipeline.preprocess.sources.base import WHOLE, Loss, Source
-from pipeline.types import Column, Declaration, UserError
+from pipeline.types import Column, Declaration, Label, Labels, UserError
 
 # Reading gives some 100,000 narrow rows at a time; one-hot features of so many
 # would fill the memory.
@@ -57,23 +57,73 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _answers(outputs: Mapping[str, Any], declaration: Declaration) -> Iterator[dict]:
-    """Yields each row's prediction in the terms of the user's label."""
-    if "probabilities" not in outputs:
-        for value in outputs["predictions"].numpy():
+def _of_label(outputs: Mapping[str, Any], label: Label) -> Iterator[dict]:
+    """Yields each row's prediction of a label, in its own terms."""
+    if label.classes is None:
+        for value in outputs["predictions"]:
             yield {"prediction": _number(value[0])}
         return
-    classes = declaration.label.classes
-    predicted = outputs["classes"].numpy()
-    for row, probabilities in zip(
-        predicted, outputs["probabilities"].numpy(), strict=True
-    ):
-        yield {
-            "class": _plain(row[0]),
-            "probabilities": dict(
-                zip(classes, map(_number, probabilities), strict=True)
-            ),
-        }
+    for row, numbers in zip(outputs["classes"], outputs["probabilities"], strict=True):
+        probabilities = dict(zip(label.classes, map(_number, numbers), strict=True))
+        if label.separator is None:
+            yield {"class": _plain(row[0]), "probabilities": probabilities}
+        else:
+            likely = [name for name, p in probabilities.items() if p and p > 0.5]
+            yield {"classes": likely, "probabilities": probabilities}
+
+
+def _of_several(outputs: Mapping[str, Any], labels: Labels) -> Iterator[dict]:
+    by_label = [
+        _of_label(
+            {
+                name.removeprefix(f"{of}/"): value
+                for name, value in outputs.items()
+                if name.startswith(f"{of}/")
+            },
+            label,
+        )
+        for of, label in labels.of.items()
+    ]
+    for answers in zip(*by_label, strict=True):
+        yield dict(zip(labels.of, answers, strict=True))
+
+
+def _nested(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_nested(part) for part in value]
+    return _number(value) if isinstance(value, float) else _plain(value)
+
+
+def _by_output(outputs: Mapping[str, Any]) -> Iterator[dict]:
+    """Yields each row's outputs by name, of a model that has its own."""
+    for row in zip(*outputs.values(), strict=True):
+        yield {n: _nested(v.tolist()) for n, v in zip(outputs, row, strict=True)}
+
+
+def _answers(outputs: Mapping[str, Any], declaration: Declaration) -> Iterator[dict]:
+    """Yields each row's prediction in the terms of the user's label or labels."""
+    values = {name: value.numpy() for name, value in sorted(outputs.items())}
+    label = declaration.label
+    if isinstance(label, Labels):
+        if all(_is_of_head(values, f"{n}/", one) for n, one in label.of.items()):
+            return _of_several(values, label)
+    elif label and _is_of_head(values, "", label):
+        return _of_label(values, label)
+    return _by_output(values)
+
+
+def _is_of_head(values: Mapping[str, Any], prefix: str, label: Label) -> bool:
+    """Whether the outputs are those that a head gives for the label."""
+    if label.classes is None:
+        wanted = {"predictions": 1}
+    else:
+        several = label.separator is not None
+        count = len(label.classes)
+        wanted = {"probabilities": count, "classes": count if several else 1}
+    return all(
+        prefix + name in values and values[prefix + name].shape[1:] == (width,)
+        for name, width in wanted.items()
+    )
 
 
 def _load(version_dir: str) -> Any:

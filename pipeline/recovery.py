@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from pipeline import damage, files
+from pipeline import checkpoints, damage
 from pipeline.compat import tf
 from pipeline.console import Console
 from pipeline.types import UserError
@@ -33,11 +33,9 @@ def _is_usable(path: str) -> bool:
 
 
 def _set_aside(path: str) -> None:
-    directory, prefix = os.path.split(path)
-    for name in os.listdir(directory):
-        if name.startswith(f"{prefix}."):
-            source = os.path.join(directory, name)
-            os.replace(source, os.path.join(directory, f"{_PREFIX}{name}"))
+    for part in checkpoints.parts(path):
+        directory, name = os.path.split(part)
+        os.replace(part, os.path.join(directory, f"{_PREFIX}{name}"))
 
 
 def fall_back(directory: str, console: Console) -> None:
@@ -51,26 +49,19 @@ def fall_back(directory: str, console: Console) -> None:
       directory: The model directory.
       console: Where to say so.
     """
-    state = tf.train.get_checkpoint_state(directory)
-    if state is None:
-        return
-    paths = [p for p in state.all_model_checkpoint_paths if p]
+    paths, _ = checkpoints.read_state(directory)
     damaged = []
     while paths and not _is_usable(paths[-1]):
         damaged.append(paths.pop())
     if not damaged or not paths:
         return
-    names = [os.path.basename(path) for path in paths]
-    lines = [f'model_checkpoint_path: "{names[-1]}"']
-    lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
-    state = "".join(f"{line}\n" for line in lines)
-    files.write_atomically(os.path.join(directory, "checkpoint"), state)
     for path in damaged:
         _set_aside(path)
+    earlier = checkpoints.repair(directory)
     names = ", ".join(os.path.basename(path) for path in damaged)
     console.progress(
-        f"train: {names} in {directory} is damaged or missing, so training goes on from"
-        f" {os.path.basename(paths[-1])}; what is left of it is now {_PREFIX}*"
+        f"train: {names} in {directory} is damaged or missing; goes back to the one of"
+        f" step {earlier.step:,}; what is left of it is now {_PREFIX}*"
     )
 
 

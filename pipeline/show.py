@@ -123,10 +123,13 @@ def _evaluation(directory: str, manifest: Manifest) -> Iterator[str]:
 
 def _export(directory: str, manifest: Manifest) -> Iterator[str]:
     results = manifest.results
-    verified = results["verification"]
+    verified = results.get("verification")
     yield f"export {directory}, finished {manifest.finished}"
     yield f"  global step: {results['global_step']:,}"
     yield f"  signatures: {', '.join(results['signatures'])}"
+    if verified is None:
+        yield "  not verified, since it was written while training"
+        return
     yield (
         f"  verified on {verified['rows']:,} rows; largest difference"
         f" {verified['largest_difference']:.2g}"

@@ -114,6 +114,8 @@ def _column(name: str, column: ColumnStatistics) -> Iterator[str]:
     facts = [("missing", f"{column.missing:,}{share}")]
     if column.id_buckets is not None:
         facts.append(("ids out of range", f"{column.outside:,}"))
+    if column.are_dates:
+        facts.append(("no dates", f"{column.outside:,}"))
     if column.points.total:
         quartiles = column.points.quantiles(np.arange(5) / 4).tolist()
         facts += [

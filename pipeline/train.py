@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import time
 from collections.abc import Callable
 
-from model_fns import registry
 from pipeline import (
+    after_evaluation,
+    best,
+    checkpoints,
     damage,
+    done,
     estimators,
+    evaluations,
     files,
-    hooks,
     model_dir,
     recovery,
+    saving_hooks,
     train_inputs,
+    train_spec,
     training_checks,
 )
 from pipeline import manifest as manifests
-from pipeline.cluster import strategies
-from pipeline.cluster.choice import ALONE
-from pipeline.cluster.preemption import Preemption
-from pipeline.cluster.running import Job, Runner
-from pipeline.compat import estimator, tf
+from pipeline.cluster import running
+from pipeline.cluster.running import Runner
+from pipeline.compat import tf
 from pipeline.console import Console
 from pipeline.dataset import Dataset
-from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
-from pipeline.flags.input import InputFlags
-from pipeline.flags.training import TrainingFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
+from pipeline.train_plan import Plan
 from pipeline.types import ExitCode, UserError
 
 _STAGE = "train"
@@ -51,161 +51,209 @@ class TrainResult:
     steps: int
 
 
-def _max_steps(settings: TrainingFlags, rows: int) -> int:
-    if settings.max_steps is not None:
-        return settings.max_steps
-    return math.ceil(settings.epochs * rows / settings.batch_size)
+@dataclasses.dataclass(frozen=True)
+class _Ending:
+    """Where a training has arrived.
+
+    Attributes:
+      step: Global step.
+      metrics: Metrics of the eval split there.
+      stopped_early: Why early stopping ended it, if it did.
+      paused: Whether its time was used up before it was complete.
+    """
+
+    step: int
+    metrics: dict[str, float | int]
+    stopped_early: str | None
+    paused: bool
 
 
-def _planned(
-    directory: str, settings: TrainingFlags, dataset: Dataset, options: InputFlags
-) -> TrainedModel:
-    registry.check_task(
-        registry.find(settings.model), dataset.declaration, dataset.directory
+def _current_step(model: TrainedModel) -> int:
+    if not model_dir.has_checkpoint(model.directory):
+        return 0
+    return estimators.latest_checkpoint(model)[1]
+
+
+def _stop_reason(plan: Plan) -> str | None:
+    if plan.stopping is None:
+        return None
+    return plan.stopping.reason(evaluations.read(plan.model.directory))
+
+
+def _recorded(plan: Plan, step: int) -> dict[str, float] | None:
+    """Returns the metrics of an evaluation that was done at a step."""
+    for evaluation in evaluations.read(plan.model.directory):
+        if evaluation.global_step == step:
+            return {**evaluation.metrics, "global_step": step}
+    return None
+
+
+def _evaluation_is_missing(plan: Plan, step: int) -> bool:
+    """Whether a kill came between a checkpoint and the end of its evaluation."""
+    is_due = step > 0 and step % plan.eval_steps == 0
+    return is_due and _recorded(plan, step) is None
+
+
+def _train_and_evaluate(
+    plan: Plan, dataset: Dataset, start_step: int, runner: Runner, console: Console
+) -> _Ending:
+    """Trains until max_steps, or until something else ends it."""
+    model = plan.model
+    job = train_spec.make_job(plan, dataset, start_step, console, runner)
+    trained, spec = job.local, job.evaluation
+    has_evaluator = runner.distribution.choice.cluster.has_evaluator
+    metrics = None
+    if start_step < plan.max_steps:
+        if _evaluation_is_missing(plan, start_step) and not has_evaluator:
+            checkpoint = estimators.latest_checkpoint(model)[0]
+            metrics = after_evaluation.evaluate(trained, spec, checkpoint)
+            after_evaluation.export(trained, spec, checkpoint, metrics, is_final=False)
+        if _stop_reason(plan) is None:
+            metrics = runner.train_and_evaluate(job)
+    checkpoint, step = estimators.latest_checkpoint(model)
+    if metrics is None and step > start_step:
+        # In a cluster train_and_evaluate returns nothing.
+        metrics = _recorded(plan, step)
+    if metrics is None:
+        metrics = after_evaluation.evaluate(trained, spec, checkpoint)
+    stopped = _stop_reason(plan) if step < plan.max_steps else None
+    paused = (
+        stopped is None
+        and step < plan.max_steps
+        and job.time_budget is not None
+        and job.time_budget.used_up
     )
-    training = model_dir.asked_training(settings, dataset.manifest.fingerprint, options)
-    return TrainedModel(directory, training, dataset.declaration, dataset.constants())
+    plain = estimators.plain_metrics(metrics)
+    if not paused:
+        after_evaluation.export(trained, spec, checkpoint, metrics, is_final=True)
+    # The process keeps event writers by directory; they would go on after a restart.
+    tf.compat.v1.summary.FileWriterCache.clear()
+    return _Ending(step, plain, stopped, paused)
+
+
+def _prepare(plan: Plan, flagfile: str, console: Console) -> int:
+    """Makes the directory ready; returns the step at which training goes on."""
+    model, directory = plan.model, plan.model.directory
+    done.remove(directory)
+    before = model_dir.read_training(directory)
+    model_dir.write(model)
+    files.write_atomically(os.path.join(directory, _FLAGS_FILE), flagfile)
+    recovery.fall_back(directory, console)
+    checkpoints.limit(directory, plan.settings.keep_checkpoints)
+    start_step = _current_step(model)
+    if start_step == 0:
+        best.forget_another(model)
+    valid = start_step
+    if before is not None and model_dir.differences(before, model.training):
+        # Patience counts evaluations of one training; of others only the best lasts.
+        valid = -1
+    if evaluations.drop_after(directory, valid):
+        last = start_step if valid == start_step else start_step - 1
+        saving_hooks.mark_start(os.path.join(directory, "eval"), last)
+    return start_step
+
+
+def _say_start(plan: Plan, start_step: int, console: Console) -> None:
+    if start_step:
+        ignored = "" if plan.warm_start is None else "; the warm start is ignored"
+        console.progress(
+            f"train: goes on from step {start_step:,} in {plan.model.directory}"
+            f"{ignored}"
+        )
+    if start_step < plan.max_steps < start_step + plan.eval_steps:
+        asked = plan.settings.evaluation.eval_steps
+        if asked is not None:
+            console.progress(
+                f"train: --eval_steps={asked} is more than the"
+                f" {plan.max_steps - start_step:,} steps to run: evaluated at the end"
+                " only"
+            )
+
+
+def _say_end(plan: Plan, start_step: int, ending: _Ending, console: Console) -> None:
+    directory, steps = plan.model.directory, ending.step - start_step
+    if ending.stopped_early:
+        console.progress(f"train: stopped early: {ending.stopped_early}")
+    elif ending.paused:
+        console.progress(
+            f"train: paused after --max_train_seconds="
+            f"{plan.settings.max_train_seconds} at step {ending.step:,} of"
+            f" {plan.max_steps:,}; the same command goes on from there"
+        )
+    if steps:
+        console.progress(
+            f"train: ran {steps:,} steps, now at step {ending.step:,}, in {directory}"
+        )
+        return
+    beyond = ""
+    if ending.step != plan.max_steps:
+        beyond = f" (asked for {plan.max_steps:,})"
+    console.progress(
+        f"train: ran 0 steps, since {directory} is already at step {ending.step:,}"
+        f"{beyond}; metrics are recomputed. For more training raise --epochs or"
+        " --max_steps"
+    )
 
 
 def _inputs(dataset: Dataset) -> dict[str, str]:
     return {"dataset": dataset.manifest.fingerprint}
 
 
-def _configuration(model: TrainedModel, max_steps: int) -> dict:
-    return {**model.training.as_json(), "max_steps": max_steps}
-
-
-def find_finished(
-    directory: str, settings: TrainingFlags, dataset: Dataset, options: InputFlags
-) -> Manifest | None:
+def find_finished(plan: Plan, dataset: Dataset) -> Manifest | None:
     """Returns the manifest of a directory where nothing is left to do, else None."""
+    directory = plan.model.directory
     finished = manifests.read(directory)
-    if finished is None or not model_dir.has_checkpoint(directory):
+    wanted = manifests.fingerprint(_STAGE, _inputs(dataset), plan.configuration())
+    if finished is None or finished.fingerprint != wanted:
         return None
-    model = _planned(directory, settings, dataset, options)
-    max_steps = _max_steps(settings, dataset.shards("train").rows)
-    configuration = _configuration(model, max_steps)
-    wanted = manifests.fingerprint(_STAGE, _inputs(dataset), configuration)
-    return finished if finished.fingerprint == wanted else None
+    if finished.results.get("paused") or not model_dir.has_checkpoint(directory):
+        return None
+    return finished
 
 
-def _current_step(model: TrainedModel) -> int:
-    if not os.path.exists(os.path.join(model.directory, "checkpoint")):
-        return 0
-    return estimators.latest_checkpoint(model)[1]
+def _results(plan: Plan, dataset: Dataset, ending: _Ending) -> dict:
+    found = best.read(plan.model.directory)
+    return {
+        "global_step": ending.step,
+        "metrics": ending.metrics,
+        "train_rows": dataset.shards("train").rows,
+        "best": found
+        and {
+            "global_step": found.global_step,
+            "metric": found.metric,
+            "value": found.value,
+        },
+        "stopped_early": ending.stopped_early,
+        "paused": ending.paused,
+    }
 
 
-def _make_job(
-    model: TrainedModel,
-    dataset: Dataset,
-    settings: TrainingFlags,
-    options: InputFlags,
-    start_step: int,
-    max_steps: int,
-    runner: Runner,
-    console: Console,
-) -> Job:
-    epoch_steps = math.ceil(dataset.shards("train").rows / settings.batch_size)
-    with runner.environment():
-        trained = estimators.make_estimator(
-            model,
-            save_checkpoints_steps=settings.checkpoint_steps or epoch_steps,
-            keep_checkpoint_max=settings.keep_checkpoints,
-            save_summary_steps=settings.summary_steps,
-            log_step_count_steps=settings.summary_steps,
-            **runner.distribution.run_config(),
-        )
-    train_input = train_inputs.train_input_fn(
-        dataset,
-        model,
-        settings,
-        options,
-        runner.own_steps(start_step),
-        console,
-        runner.shard(),
-    )
-    eval_input = train_inputs.eval_input_fn(dataset, "eval", model.declaration, options)
-    progress = hooks.ProgressHook(console, settings.batch_size, max_steps)
-    leads = runner.distribution.choice.cluster.is_leader
-    return Job(
-        trained,
-        estimators.make_estimator(model, **runner.distribution.local_run_config()),
-        estimator.TrainSpec(train_input, max_steps, hooks=[progress] if leads else []),
-        # Every row at every checkpoint: the defaults are 100 steps, late.
-        estimator.EvalSpec(eval_input, steps=None, start_delay_secs=0, throttle_secs=0),
-    )
-
-
-def make_job(
-    directory: str,
-    settings: TrainingFlags,
-    dataset: Dataset,
-    start_step: int,
-    runner: Runner,
-    console: Console,
-    options: InputFlags = DEFAULT_INPUT,
-) -> Job:
-    """Builds what a task of a cluster that does not lead trains or evaluates.
-
-    Args:
-      directory: The model directory, which the leader has made ready.
-      settings: The training flags.
-      dataset: What to train on.
-      start_step: Global step at which the leader says that training goes on.
-      runner: How to train.
-      console: Where to print.
-      options: How rows are read.
-    """
-    model = training_checks.check_same_structure(
-        _planned(directory, settings, dataset, options)
-    )
-    max_steps = _max_steps(settings, dataset.shards("train").rows)
-    return _make_job(
-        model, dataset, settings, options, start_step, max_steps, runner, console
-    )
-
-
-def _train_and_evaluate(
-    model: TrainedModel,
-    dataset: Dataset,
-    settings: TrainingFlags,
-    options: InputFlags,
-    start_step: int,
-    max_steps: int,
-    runner: Runner,
-    console: Console,
-) -> dict[str, float | int]:
-    """Trains to max_steps and returns metrics of the eval split there."""
-    job = _make_job(
-        model, dataset, settings, options, start_step, max_steps, runner, console
-    )
-    metrics = None
-    if start_step < max_steps:
-        metrics = runner.train_and_evaluate(job)
-    if metrics is None:
-        metrics = job.local.evaluate(job.evaluation.input_fn)
-    # The process keeps event writers by directory; they would go on after a restart.
-    tf.compat.v1.summary.FileWriterCache.clear()
-    return estimators.plain_metrics(metrics)
-
-
-def _summary_lines(steps: int, reached: int, max_steps: int, directory: str) -> str:
-    if steps:
-        return f"train: ran {steps:,} steps, now at step {reached:,}, in {directory}"
-    beyond = "" if reached == max_steps else f" (asked for {max_steps:,})"
-    return (
-        f"train: ran 0 steps, since {directory} is already at step {reached:,}{beyond};"
-        " metrics are recomputed. For more training raise --epochs or --max_steps"
-    )
+def _train(
+    plan: Plan, dataset: Dataset, start_step: int, runner: Runner, console: Console
+) -> _Ending:
+    """Trains, and turns what a user can act on into one line."""
+    model = plan.model
+    checkpoint = estimators.latest_checkpoint(model)[0] if start_step else None
+    try:
+        with (
+            damage.explained(dataset, checkpoint),
+            recovery.explained_writes(model.directory),
+        ):
+            return _train_and_evaluate(plan, dataset, start_step, runner, console)
+    except tf.compat.v1.train.NanLossDuringTrainingError:
+        raise UserError(
+            f"train: the loss became NaN; the last checkpoint in {model.directory} is"
+            " from before it. Try a lower learning_rate in --hparams, and look for"
+            " extreme values with `show`",
+            ExitCode.BAD_DATA,
+        ) from None
 
 
 def run(
-    directory: str,
-    settings: TrainingFlags,
+    plan: Plan,
     dataset: Dataset,
     flagfile: str,
     console: Console,
-    options: InputFlags = DEFAULT_INPUT,
     runner: Runner | None = None,
     prepared: Callable[[int], None] = lambda start_step: None,
 ) -> TrainResult:
@@ -215,77 +263,58 @@ def run(
     it, at the next row of the data.
 
     Args:
-      directory: The model directory.
-      settings: The training flags.
+      plan: What to train.
       dataset: What to train on.
       flagfile: Text of a flagfile that repeats this run; kept for the user.
       console: Where to print.
-      options: The input flags.
       runner: How to train; by default alone, with what devices there are.
       prepared: Called with the first step once the directory is ready.
 
     Raises:
-      UserError: The dataset lacks a label or rows, the directory was trained with
-        other settings, is in use, or the loss became NaN.
+      UserError: The directory was trained with other settings, is in use, or the loss
+        became NaN.
     """
     started = time.monotonic()
-    model = _planned(directory, settings, dataset, options)
-    max_steps = _max_steps(settings, dataset.shards("train").rows)
-    dataset.shards("eval")
-    inputs, configuration = _inputs(dataset), _configuration(model, max_steps)
-    runner = runner or Runner(strategies.make(ALONE), Preemption())
+    directory = plan.model.directory
+    # Says what is wrong with it before the directory is touched.
+    train_inputs.eval_input_fn(dataset, "eval", plan.model.declaration, plan.reading)
     with files.locked(directory):
-        if training_checks.must_restart(model.training, settings, directory):
+        if training_checks.must_restart(plan.model.training, plan.settings, directory):
             aside = f"{directory}.old-{time.strftime('%Y%m%d-%H%M%S')}"
             os.rename(directory, aside)
             console.progress(f"train: starts afresh; what was there is now {aside}")
-        finished = find_finished(directory, settings, dataset, options)
+        finished = find_finished(plan, dataset)
         if finished:
+            step = finished.results["global_step"]
+            done.write(directory, done.Done(step))
             console.progress(
-                f"train: reused, {directory} is complete at step {max_steps:,}"
+                f"train: reused, {directory} is complete at step {step:,}; ran 0 steps"
             )
             return TrainResult(finished, 0)
-        model = training_checks.check_same_structure(model)
-        model_dir.write(model)
-        files.write_atomically(os.path.join(directory, _FLAGS_FILE), flagfile)
-        recovery.fall_back(directory, console)
-        start_step = _current_step(model)
-        if start_step:
-            console.progress(f"train: goes on from step {start_step:,} in {directory}")
+        configuration = plan.configuration()
+        model = training_checks.check_same_structure(plan.model)
+        plan = dataclasses.replace(plan, model=model)
+        start_step = _prepare(plan, flagfile, console)
+        _say_start(plan, start_step, console)
         prepared(start_step)
-        checkpoint = estimators.latest_checkpoint(model)[0] if start_step else None
         try:
-            with (
-                damage.explained(dataset, checkpoint),
-                recovery.explained_writes(directory),
-            ):
-                metrics = _train_and_evaluate(
-                    model,
-                    dataset,
-                    settings,
-                    options,
-                    start_step,
-                    max_steps,
-                    runner,
-                    console,
-                )
-        except tf.compat.v1.train.NanLossDuringTrainingError:
-            raise UserError(
-                f"train: the loss became NaN; the last checkpoint in {directory} is"
-                " from before it. Try a lower learning_rate in --hparams, and look for"
-                " extreme values with `show`",
-                ExitCode.BAD_DATA,
-            ) from None
-        reached = _current_step(model)
-        console.progress(
-            _summary_lines(reached - start_step, reached, max_steps, directory)
-        )
-        results = {
-            "global_step": reached,
-            "metrics": metrics,
-            "train_rows": dataset.shards("train").rows,
-        }
-        manifest = manifests.write(
-            directory, _STAGE, inputs, configuration, results, started
-        )
-    return TrainResult(manifest, reached - start_step)
+            ending = _train(
+                plan, dataset, start_step, runner or running.alone(), console
+            )
+            _say_end(plan, start_step, ending, console)
+            manifest = manifests.write(
+                directory,
+                _STAGE,
+                _inputs(dataset),
+                configuration,
+                _results(plan, dataset, ending),
+                started,
+            )
+        except Exception as error:
+            # After SIGTERM the same command goes on, so that it has not ended.
+            code = error.exit_code if isinstance(error, UserError) else None
+            if code is not ExitCode.PREEMPTED:
+                done.write(directory, done.Done(start_step, str(error) or repr(error)))
+            raise
+        done.write(directory, done.Done(ending.step))
+    return TrainResult(manifest, ending.step - start_step)

@@ -13,7 +13,7 @@ from pipeline.flags import input as input_flags
 from pipeline.flags.input import InputFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.model_dir import TrainedModel
-from pipeline.types import Column, ColumnType, Declaration, RecordForm
+from pipeline.types import Column, ColumnType, Declaration, RecordForm, UserError
 
 _MIB = 1 << 20
 _ALONE = Shard()
@@ -143,8 +143,14 @@ def eval_input_fn(
     """Returns an input_fn of one pass over a split.
 
     Raises:
-      UserError: The split has no rows.
+      UserError: The split has no rows, or none that are evaluated.
     """
+    rows = dataset.shards(split).rows
+    if settings.drop_remainder and rows < EVAL_BATCH_SIZE:
+        raise UserError(
+            f"--drop_remainder leaves out all {rows:,} rows of the {split} split, which"
+            f" do not fill an evaluation batch of {EVAL_BATCH_SIZE}"
+        )
     return order.eval_input_fn(
         _source(dataset, split, settings),
         declaration,

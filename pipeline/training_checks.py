@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 
 from model_fns import registry
 from pipeline import model_dir
 from pipeline.flags.training import TrainingFlags
 from pipeline.model_dir import TrainedModel, Training
-from pipeline.types import UserError
+from pipeline.types import Distribution, Label, UserError
 
 
 def must_restart(
@@ -70,15 +71,22 @@ def must_restart(
     return False
 
 
+# `weights` gives a feature column's variables other names.
+_SHAPING = ("embedding", "buckets", "oov_buckets", "part", "height", "width")
+_SHAPING += ("channels", "shared", "weights")
+
+
 def _structure(model: TrainedModel) -> dict[str, str]:
     """Returns, by feature, what decides the shapes of the model's variables."""
     constants = model.constants
     structure = {}
     for name, feature in model.declaration.features.items():
         text = f"{feature.KIND} for {feature.use}"
-        for setting in ("embedding", "buckets", "oov_buckets"):
-            if getattr(feature, setting, None) is not None:
-                text += f", {setting} {getattr(feature, setting)}"
+        for setting in _SHAPING:
+            value = getattr(feature, setting, None)
+            if value is not None:
+                shown = value.value if isinstance(value, enum.Enum) else value
+                text += f", {setting} {shown}"
         if name in constants.boundaries:
             text += f", {len(constants.boundaries[name])} boundaries"
         if name in constants.vocabularies:
@@ -88,10 +96,15 @@ def _structure(model: TrainedModel) -> dict[str, str]:
 
 
 def _label(model: TrainedModel) -> str:
-    label = model.declaration.label
-    if label is None or label.classes is None:
-        return "regression"
-    return f"classes {', '.join(label.classes)}"
+    return "; ".join(map(_one_label, model.declaration.labels))
+
+
+def _one_label(label: Label) -> str:
+    if label.classes is None:
+        normal = label.distribution is Distribution.NORMAL
+        return "regression" + ("" if normal else f", {label.distribution.value}")
+    several = "" if label.separator is None else "any of the "
+    return f"{several}classes {', '.join(label.classes)}"
 
 
 def _terms(model: TrainedModel, feature: str) -> frozenset[bytes]:

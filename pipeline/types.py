@@ -8,14 +8,46 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import itertools
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Union
 
 from pipeline.column_types import Column as Column
 from pipeline.column_types import ColumnType as ColumnType
 from pipeline.column_types import Default as Default
 from pipeline.column_types import OutOfRange as OutOfRange
+from pipeline.feature_facts import columns_of as columns_of
+from pipeline.feature_facts import fixed_size as fixed_size
+from pipeline.feature_facts import groups as groups
+from pipeline.feature_facts import is_category as is_category
+from pipeline.feature_facts import is_looked_up as is_looked_up
+from pipeline.feature_facts import is_number as is_number
+from pipeline.feature_facts import tokens_of as tokens_of
+from pipeline.feature_settings import FIRST_SECOND as FIRST_SECOND
+from pipeline.feature_settings import ISO_DATE as ISO_DATE
+from pipeline.feature_settings import LAST_SECOND as LAST_SECOND
+from pipeline.feature_settings import Combiner as Combiner
+from pipeline.feature_settings import DatePart as DatePart
+from pipeline.feature_settings import Scale as Scale
+from pipeline.feature_settings import TextSplit as TextSplit
+from pipeline.feature_settings import Tokens as Tokens
+from pipeline.feature_types import Bucketized as Bucketized
+from pipeline.feature_types import Crossed as Crossed
+from pipeline.feature_types import Date as Date
+from pipeline.feature_types import Feature as Feature
+from pipeline.feature_types import Hashed as Hashed
+from pipeline.feature_types import Identity as Identity
+from pipeline.feature_types import Image as Image
+from pipeline.feature_types import Numeric as Numeric
+from pipeline.feature_types import Text as Text
+from pipeline.feature_types import TokenSequence as TokenSequence
+from pipeline.feature_types import Use as Use
+from pipeline.feature_types import Vocabulary as Vocabulary
+from pipeline.label_types import AnyLabel as AnyLabel
+from pipeline.label_types import Distribution as Distribution
+from pipeline.label_types import Label as Label
+from pipeline.label_types import Labels as Labels
+from pipeline.label_types import Task as Task
+from pipeline.label_types import label_of as label_of
+from pipeline.label_types import labels_of as labels_of
 from pipeline.split_types import AnySplit as AnySplit
 from pipeline.split_types import ColumnSplit as ColumnSplit
 from pipeline.split_types import Split as Split
@@ -40,6 +72,8 @@ class ExitCode(enum.IntEnum):
     """The check command found something over its limit."""
     WORKER_FAILED = 7
     """A worker process died or made no progress; running again may help."""
+    TIMED_OUT = 8
+    """Something that was waited for did not come in time."""
     INTERRUPTED = 130
     CLUSTER_FAILED = 138
     """Another task of the cluster was lost; running again goes on. Like all codes from
@@ -83,170 +117,6 @@ def missing_feature(column: str) -> str:
     return f"{column}:missing"
 
 
-class Task(enum.Enum):
-    """What kind of label is predicted."""
-
-    BINARY = "binary classification"
-    MULTI_CLASS = "multi-class classification"
-    REGRESSION = "regression"
-
-
-@dataclasses.dataclass(frozen=True)
-class Label:
-    """The column to predict.
-
-    Attributes:
-      column: Name of a declared, required column.
-      classes: The allowed labels in class order (class 0 first), as text; None
-        for a regression on a numeric column.
-    """
-
-    column: str
-    classes: tuple[str, ...] | None = None
-
-    def __post_init__(self):
-        if self.classes is None:
-            return
-        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
-            raise ValueError("classes needs at least two different labels")
-
-    @property
-    def task(self) -> Task:
-        if self.classes is None:
-            return Task.REGRESSION
-        return Task.BINARY if len(self.classes) == 2 else Task.MULTI_CLASS
-
-
-class Scale(enum.Enum):
-    """How a numeric feature is brought to the size a network likes.
-
-    With x the raw value and statistics over the training split: NONE x; ZSCORE
-    (x - mean) / standard deviation; MINMAX (x - min) / (max - min); LOG
-    sign(x) * log(1 + |x|), then its z-score.
-    """
-
-    NONE = "none"
-    ZSCORE = "zscore"
-    MINMAX = "minmax"
-    LOG = "log"
-
-
-Use = Literal["wide", "deep", "both"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Numeric:
-    """A number, scaled. Model input: float32 of shape [batch, 1]."""
-
-    KIND: ClassVar[str] = "numeric"
-
-    name: str
-    column: str
-    scale: Scale = Scale.ZSCORE
-    use: Use = "deep"
-
-
-@dataclasses.dataclass(frozen=True)
-class Bucketized:
-    """A number cut at boundaries; bucket i holds boundaries[i-1] <= x < boundaries[i].
-
-    Attributes:
-      boundaries: Rising cut points, or None when `quantiles` asks for cut points
-        that divide the training split into that many parts.
-    """
-
-    KIND: ClassVar[str] = "bucketized"
-
-    name: str
-    column: str
-    boundaries: tuple[float, ...] | None = None
-    quantiles: int | None = None
-    embedding: int | None = None
-    use: Use = "wide"
-
-    def __post_init__(self):
-        if (self.boundaries is None) == (self.quantiles is None):
-            raise ValueError("give either boundaries or quantiles")
-        if self.boundaries is not None and (
-            not self.boundaries
-            or any(a >= b for a, b in itertools.pairwise(self.boundaries))
-        ):
-            raise ValueError("boundaries must be a rising list of numbers")
-
-
-@dataclasses.dataclass(frozen=True)
-class Vocabulary:
-    """A string or int looked up among the values of the training split.
-
-    Ids are 0 for the most frequent value upwards; values outside the vocabulary
-    are hashed into `oov_buckets` further ids.
-
-    Attributes:
-      top_k: Keep at most so many values; None keeps all.
-      min_count: Keep values seen at least so often.
-      embedding: Width of the learned vector in deep models; None gives one-hot.
-    """
-
-    KIND: ClassVar[str] = "vocabulary"
-
-    name: str
-    column: str
-    top_k: int | None = None
-    min_count: int = 1
-    oov_buckets: int = 1
-    embedding: int | None = None
-    use: Use = "both"
-
-
-@dataclasses.dataclass(frozen=True)
-class Hashed:
-    """A string or int hashed into buckets, for values that cannot be listed."""
-
-    KIND: ClassVar[str] = "hashed"
-
-    name: str
-    column: str
-    buckets: int
-    embedding: int | None = None
-    use: Use = "both"
-
-
-@dataclasses.dataclass(frozen=True)
-class Identity:
-    """An int that is an id: 0 to buckets - 1; all others share the id `buckets`.
-
-    Preprocess counts those others in the statistics.
-    """
-
-    KIND: ClassVar[str] = "identity"
-
-    name: str
-    column: str
-    buckets: int
-    embedding: int | None = None
-    use: Use = "both"
-
-
-@dataclasses.dataclass(frozen=True)
-class Crossed:
-    """The combination of several features' values, hashed into buckets.
-
-    Attributes:
-      of: Names of features (bucketized, vocabulary, hashed or identity ones).
-    """
-
-    KIND: ClassVar[str] = "crossed"
-
-    name: str
-    of: tuple[str, ...]
-    buckets: int
-    embedding: int | None = None
-    use: Use = "wide"
-
-
-Feature = Union[Numeric, Bucketized, Vocabulary, Hashed, Identity, Crossed]
-
-
 @dataclasses.dataclass(frozen=True)
 class Declaration:
     """The one declaration of the data: columns, label, split and features.
@@ -258,13 +128,18 @@ class Declaration:
     columns: Mapping[str, Column]
     features: Mapping[str, Feature]
     split: AnySplit
-    label: Label | None = None
+    label: AnyLabel | None = None
     weight: str | None = None
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """All labels: none, one or several."""
+        return labels_of(self.label)
 
     @property
     def input_columns(self) -> tuple[Column, ...]:
         """The columns a model reads, i.e. what a serving request may hold."""
-        used = {f.column for f in self.features.values() if not isinstance(f, Crossed)}
+        used = {name for f in self.features.values() for name in columns_of(f)}
         return tuple(c for c in self.columns.values() if c.name in used)
 
 
@@ -281,10 +156,11 @@ class Constants:
     """What preprocessing computed for the model's graph, by feature name.
 
     Attributes:
-      scalings: For Numeric features.
+      scalings: For features that are a number (`is_number`).
       boundaries: For Bucketized features.
-      vocabularies: For Vocabulary features, most frequent first. A value of an
-        int column stands as its decimal text.
+      vocabularies: For features that are looked up (`is_looked_up`), most frequent
+        first. A value of an int column stands as its decimal text. Features that
+        share a table have the same one.
     """
 
     scalings: Mapping[str, Scaling]

@@ -7,7 +7,7 @@ import dataclasses
 import random
 from pathlib import Path
 
-from pipeline import export_model, train
+from pipeline import export_model, train, train_plan
 from pipeline.console import Console
 from pipeline.dataset import Dataset, open_dataset
 from pipeline.export_model import ExportResult
@@ -39,6 +39,7 @@ _LABELS = {
     "binary": "label: {column: bought, classes: [nein, ja]}",
     "multi_class": 'label: {column: grade, classes: ["1", "2", "3"]}\nweight: score',
     "regression": "label: {column: price}",
+    "none": "",
 }
 _DECLARATION = f"""
 split: {{fractions: {{train: 0.5, eval: 0.2, test: 0.3}}, key: [id]}}
@@ -162,14 +163,16 @@ def training_flags(model: str, **changes) -> TrainingFlags:
     return TrainingFlags(**{**values, **changes})
 
 
+def run_training(
+    directory: Path, settings: TrainingFlags, dataset: Dataset, console=QUIET
+) -> train.TrainResult:
+    plan = train_plan.plan(str(directory), settings, dataset)
+    return train.run(plan, dataset, "", console)
+
+
 def train_model(job: Job, model: str, **changes) -> TrainedModel:
-    train.run(
-        str(job.model_dir(model)),
-        training_flags(model, **changes),
-        job.dataset(),
-        "",
-        QUIET,
-    )
+    settings = training_flags(model, **changes)
+    run_training(job.model_dir(model), settings, job.dataset())
     return job.model(model)
 
 

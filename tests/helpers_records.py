@@ -20,11 +20,11 @@ from pipeline.types import (
     Declaration,
     Feature,
     Label,
-    Numeric,
     RecordForm,
     Scaling,
     Split,
-    Vocabulary,
+    is_looked_up,
+    is_number,
 )
 
 Row = Mapping[str, Any]
@@ -67,7 +67,7 @@ def constants_for(
         scalings={
             f.name: (scalings or {}).get(f.name, Scaling(0.0, 1.0))
             for f in features
-            if isinstance(f, Numeric)
+            if is_number(f)
         },
         boundaries={
             f.name: tuple((boundaries or {}).get(f.name, f.boundaries))
@@ -77,7 +77,7 @@ def constants_for(
         vocabularies={
             f.name: tuple((vocabularies or {})[f.name])
             for f in features
-            if isinstance(f, Vocabulary)
+            if is_looked_up(f)
         },
     )
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+from pipeline import training_checks
 from pipeline.cluster import launcher
 from pipeline.cluster.choice import Choice
+from pipeline.console import Console
 from pipeline.dataset import Dataset
 from pipeline.invocation import Invocation
+from pipeline.train_plan import Plan
 from pipeline.types import UserError
 
 
@@ -23,25 +27,55 @@ def run_cluster(call: Invocation) -> None:
     launcher.run(call.launcher, call.arguments, call.console)
 
 
-def train(call: Invocation, choice: Choice, dataset: Dataset, flagfile: str) -> Any:
+def check_plan(choice: Choice, plan: Plan) -> None:
+    """Checks that what is planned can be done in a cluster.
+
+    Raises:
+      UserError: It cannot.
+    """
+    if not choice.cluster.is_cluster:
+        return
+    settings = plan.settings
+    if settings.steps_per_run > 1:
+        raise UserError(
+            f"--steps_per_run={settings.steps_per_run}: in a cluster a call runs one"
+            " step; leave it out"
+        )
+    if settings.max_train_seconds is not None:
+        raise UserError(
+            "--max_train_seconds is for one machine: the tasks of a cluster would not"
+            " stop together; send SIGTERM instead"
+        )
+    if plan.stopping is not None and not choice.is_asynchronous and choice.workers > 1:
+        raise UserError(
+            "--early_stopping_metric: workers in step cannot stop early, since each"
+            " would wait for the others; use parameter servers or one machine"
+        )
+
+
+def train(
+    choice: Choice, plan: Plan, dataset: Dataset, flagfile: str, console: Console
+) -> Any:
     """Trains, as the task that this process is.
 
     Returns:
       A `train.TrainResult`; None in a task that does not lead.
     """
-    from pipeline import train
+    from pipeline import train, train_spec
     from pipeline.cluster import tasks
 
-    given = (call.paths.model, call.training, dataset)
+    def make_job(runner, start_step):
+        model = training_checks.check_same_structure(plan.model)
+        made = dataclasses.replace(plan, model=model)
+        return train_spec.make_job(made, dataset, start_step, console, runner)
+
     return tasks.run(
         choice,
-        call.paths.model,
-        lambda: train.find_finished(*given, call.input) is not None,
+        plan.model.directory,
+        lambda: train.find_finished(plan, dataset) is not None,
         lambda runner, prepared: train.run(
-            *given, flagfile, call.console, call.input, runner, prepared
+            plan, dataset, flagfile, console, runner, prepared
         ),
-        lambda runner, start_step: train.make_job(
-            *given, start_step, runner, call.console, call.input
-        ),
-        call.console,
+        make_job,
+        console,
     )

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from pipeline.compat import tf
+from pipeline.types import UserError
 
 Evaluate = Callable[[str, bool], None]
 """Evaluates a checkpoint (its path prefix); told whether it is the last one."""
@@ -36,7 +37,7 @@ def follow(directory: str, evaluate: Evaluate, is_over: Callable[[], bool]) -> N
         if newest is not None and newest != done:
             try:
                 evaluate(newest, over)
-            except (tf.errors.OpError, ValueError):
+            except (tf.errors.OpError, ValueError, UserError):
                 # Training keeps only so many; this one may have gone meanwhile.
                 if os.path.exists(f"{newest}.index"):
                     raise
@@ -48,7 +49,7 @@ def follow(directory: str, evaluate: Evaluate, is_over: Callable[[], bool]) -> N
             time.sleep(_POLL_SECONDS)
 
 
-class EvaluateNewCheckpoints(tf.compat.v1.train.SessionRunHook):
+class EvaluateNewCheckpoints(tf.compat.v1.train.CheckpointSaverListener):
     """Evaluates checkpoints in the leader of a cluster without an evaluator.
 
     The others go on, or, where they train in step, wait.
@@ -61,24 +62,11 @@ class EvaluateNewCheckpoints(tf.compat.v1.train.SessionRunHook):
     def __init__(self, directory: str, evaluate: Evaluate):
         self._directory = directory
         self._evaluate = evaluate
-        self._seen: tuple[int, int] | None = None
+        self._step: int | None = None
 
-    def _look(self) -> bool:
-        """Returns whether the list of checkpoints has changed."""
-        try:
-            status = os.stat(os.path.join(self._directory, "checkpoint"))
-        except FileNotFoundError:
-            return False
-        seen, self._seen = self._seen, (status.st_mtime_ns, status.st_ino)
-        return seen != self._seen
-
-    def after_create_session(self, session, coord):
-        del session, coord
-        self._look()
-
-    def after_run(self, run_context, run_values):
-        del run_context, run_values
+    def after_save(self, session, global_step_value):
+        del session
+        before, self._step = self._step, int(global_step_value)
         # The first checkpoint is that of the start.
-        first = self._seen is None
-        if self._look() and not first:
+        if before is not None and before != self._step:
             self._evaluate(_newest(self._directory), False)

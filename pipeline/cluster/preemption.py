@@ -8,16 +8,16 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
+from pipeline import saving_hooks
 from pipeline.compat import tf
 from pipeline.types import ExitCode, UserError
 
 _v1 = tf.compat.v1
 _SECONDS = 20
 """After so long the process ends whatever it is doing; clusters often grant 30."""
-_PREFIX = "model.ckpt"
 
 
 class Preemption:
@@ -32,6 +32,7 @@ class Preemption:
         self.requested = threading.Event()
         self.evaluating = False
         self._in_session = False
+        self._is_handled = False
 
     def _on_signal(self, number, frame):
         del number, frame
@@ -40,12 +41,12 @@ class Preemption:
             self.end()
 
     def install(self) -> None:
-        """Takes SIGTERM; again after TensorFlow did.
+        """Takes SIGTERM again after TensorFlow did; only within `handled`.
 
         The servers of workers in step have a handler of their own, which only tells
         the others.
         """
-        if threading.current_thread() is threading.main_thread():
+        if self._is_handled and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._on_signal)
 
     def end(self) -> NoReturn:
@@ -76,12 +77,14 @@ class Preemption:
         there.setblocking(False)
         old_wakeup = signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
         old = signal.getsignal(signal.SIGTERM)
+        self._is_handled = True
         self.install()
         thread = threading.Thread(target=_enforce, args=(here,), daemon=True)
         thread.start()
         try:
             yield
         finally:
+            self._is_handled = False
             signal.signal(signal.SIGTERM, old)
             signal.set_wakeup_fd(old_wakeup)
             there.close()
@@ -115,14 +118,23 @@ class PreemptionHook(_v1.train.SessionRunHook):
     Args:
       preemption: Whether to end.
       directory: The model directory; None where this process does not save.
+      guards: Listeners that may refuse a checkpoint by raising in `before_save`.
     """
 
-    def __init__(self, preemption: Preemption, directory: str | None):
+    def __init__(
+        self,
+        preemption: Preemption,
+        directory: str | None,
+        guards: Sequence[_v1.train.CheckpointSaverListener],
+    ):
         self._preemption = preemption
+        self._guards = guards if directory is not None else ()
         self._directory = directory
 
     def begin(self):
         self._step = _v1.train.get_global_step()
+        for guard in self._guards:
+            guard.begin()
 
     def after_create_session(self, session, coord):
         del session, coord
@@ -138,12 +150,8 @@ class PreemptionHook(_v1.train.SessionRunHook):
         raise UserError(f"ended by SIGTERM; {said}", ExitCode.PREEMPTED)
 
     def _save(self, session) -> int:
-        (saver,) = _v1.get_collection(_v1.GraphKeys.SAVERS)
         step = int(session.run(self._step))
-        newest = saver.last_checkpoints[-1:]
-        if not newest or not newest[0].endswith(f"-{step}"):
-            path = os.path.join(self._directory, _PREFIX)
-            saver.save(session, path, global_step=step)
+        saving_hooks.save_unless_saved(session, self._directory, step, self._guards)
         return step
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from typing import Any
 
 from input_fns.shares import Shard
 from pipeline import environment
-from pipeline.cluster.evaluating import EvaluateNewCheckpoints
+from pipeline.cluster.choice import ALONE
 from pipeline.cluster.preemption import EvaluationHook, Preemption, PreemptionHook
 from pipeline.cluster.replicas import SaveOneReplica, with_mean_loss
 from pipeline.cluster.strategies import Distribution
 from pipeline.compat import estimator, tf
+from pipeline.hooks_nan import NanWeightsListener
+from pipeline.stopping_hooks import TimeBudgetHook
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,21 +22,17 @@ class Job:
 
     Attributes:
       trained: The Estimator, made with `distribution.run_config()`.
-      local: The same with `distribution.local_run_config()`, for evaluations.
+      local: The same on one replica, for evaluations.
       train: What to train.
       evaluation: What to evaluate at each checkpoint.
+      time_budget: The hook that pauses training, if there is one.
     """
 
     trained: estimator.Estimator
     local: estimator.Estimator
     train: estimator.TrainSpec
     evaluation: estimator.EvalSpec
-
-    def ended_by(self, preemption: Preemption) -> Job:
-        """Returns the job with evaluations that SIGTERM ends."""
-        hooks = (*self.evaluation.hooks, EvaluationHook(preemption))
-        evaluation = self.evaluation._replace(hooks=hooks)
-        return dataclasses.replace(self, evaluation=evaluation)
+    time_budget: TimeBudgetHook | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +46,25 @@ class Runner:
 
     distribution: Distribution
     preemption: Preemption
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the process trains by itself and without a strategy."""
+        choice = self.distribution.choice
+        return self.distribution.strategy is None and not choice.cluster.is_cluster
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether it has to evaluate its checkpoints, since nobody else does.
+
+        Outside of a cluster train_and_evaluate does.
+        """
+        cluster = self.distribution.choice.cluster
+        return cluster.is_cluster and cluster.is_leader and not cluster.has_evaluator
+
+    def evaluation_hooks(self) -> list[tf.compat.v1.train.SessionRunHook]:
+        """Returns hooks for each evaluation: SIGTERM ends it."""
+        return [EvaluationHook(self.preemption)]
 
     def environment(self):
         """In the body, TensorFlow knows the cluster: for the RunConfig that trains."""
@@ -81,21 +97,13 @@ class Runner:
         Raises:
           UserError: SIGTERM came (PREEMPTED).
         """
-        job = job.ended_by(self.preemption)
         cluster = self.distribution.choice.cluster
-        directory = job.trained.model_dir
         replicas = self.distribution.replicas
         hooks = list(job.train.hooks)
         if replicas > 1:
             hooks.append(SaveOneReplica())
-        if cluster.is_cluster and cluster.is_leader and not cluster.has_evaluator:
-            hooks.append(
-                EvaluateNewCheckpoints(
-                    directory, lambda path, last: evaluate(job, path, last)
-                )
-            )
-        saves = directory if cluster.is_leader else None
-        hooks.append(PreemptionHook(self.preemption, saves))
+        saves = job.trained.model_dir if cluster.is_leader else None
+        hooks.append(PreemptionHook(self.preemption, saves, [NanWeightsListener()]))
         spec = job.train._replace(hooks=tuple(hooks))
         with self.environment(), self.preemption.in_session():
             trained = with_mean_loss(job.trained, replicas)
@@ -119,16 +127,6 @@ class Runner:
         )
 
 
-def evaluate(job: Job, checkpoint: str, last: bool) -> None:
-    """Evaluates a checkpoint and runs the exporters, as train_and_evaluate does."""
-    spec, local = job.evaluation, job.local
-    metrics = local.evaluate(
-        spec.input_fn,
-        steps=spec.steps,
-        hooks=spec.hooks,
-        checkpoint_path=checkpoint,
-        name=spec.name,
-    )
-    for exporter in spec.exporters:
-        path = os.path.join(local.model_dir, "export", exporter.name)
-        exporter.export(local, path, checkpoint, metrics, last)
+def alone() -> Runner:
+    """Returns a Runner for a process by itself, with what devices there are."""
+    return Runner(Distribution(ALONE, None), Preemption())

@@ -74,10 +74,6 @@ def session_config(devices: DeviceFlags) -> _v1.ConfigProto:
     )
     # As in an Estimator's own default.
     config.graph_options.rewrite_options.meta_optimizer_iterations = 1
-    if devices.xla:
-        config.graph_options.optimizer_options.global_jit_level = (
-            _v1.OptimizerOptions.ON_1
-        )
     if devices.logical_cpus > 1:
         config.device_count["CPU"] = devices.logical_cpus
     if devices.num_gpus == 0:

@@ -14,7 +14,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pipeline.cluster import evaluating, peers, running, session, strategies
+from pipeline import after_evaluation, checkpoints, evaluations
+from pipeline.cluster import evaluating, peers, session, strategies
 from pipeline.cluster.choice import Choice
 from pipeline.cluster.config import EVALUATOR, PS, ClusterConfig, describe
 from pipeline.cluster.preemption import Preemption
@@ -139,6 +140,17 @@ def _lead(
     return result
 
 
+def _evaluate(job: Job, path: str, is_final: bool) -> None:
+    """Evaluates a checkpoint in the evaluator, unless the leader has done so."""
+    local, spec = job.local, job.evaluation
+    step = int(path.rsplit("-", 1)[1])
+    if any(e.global_step == step for e in evaluations.read(local.model_dir)):
+        return
+    with checkpoints.pinned(lambda: path, local.model_dir) as pinned:
+        metrics = after_evaluation.evaluate(local, spec, pinned)
+        after_evaluation.export(local, spec, pinned, metrics, is_final)
+
+
 def _follow(
     choice: Choice,
     preemption: Preemption,
@@ -159,7 +171,7 @@ def _follow(
             job = make_job(runner, start_step)
             evaluating.follow(
                 job.local.model_dir,
-                lambda path, last: running.evaluate(job, path, last),
+                lambda path, last: _evaluate(job, path, last),
                 leader.is_over,
             )
         elif task.type != PS:

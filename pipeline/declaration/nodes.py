@@ -146,6 +146,10 @@ class Node:
             self.fail(f"{self._shown()} is not a finite number")
         return value
 
+    def boolean(self) -> bool:
+        """Returns true or false."""
+        return self.one_of(("true", "false")) == "true"
+
     def choice(self, kind: type[_EnumT]) -> _EnumT:
         """Returns the member of an enum that has this value."""
         try:

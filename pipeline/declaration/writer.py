@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 from collections.abc import Mapping
 
 import yaml
 
-from pipeline.declaration.features import FEATURE_NAME
+from pipeline.declaration.feature_nodes import FEATURE_NAME
 from pipeline.types import (
+    AnyLabel,
     AnySplit,
     Column,
     Declaration,
+    Distribution,
     Feature,
+    Label,
     OutOfRange,
-    Scale,
     Split,
     TimeSplit,
 )
@@ -43,13 +46,14 @@ def _line(name: str, values: Mapping[str, object]) -> str:
     return f"  {shown}: {_flow(values)}"
 
 
-def _flow(values: Mapping[str, object]) -> str:
-    def shown(value: object) -> str:
-        if isinstance(value, tuple):
-            return "[" + ", ".join(_scalar(v) for v in value) + "]"
-        return _scalar(value)
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_scalar(v) for v in value) + "]"
+    return _scalar(value)
 
-    return "{" + ", ".join(f"{k}: {shown(v)}" for k, v in values.items()) + "}"
+
+def _flow(values: Mapping[str, object]) -> str:
+    return "{" + ", ".join(f"{k}: {_shown(v)}" for k, v in values.items()) + "}"
 
 
 def _column_line(column: Column) -> str:
@@ -73,7 +77,7 @@ def _feature_line(feature: Feature) -> str:
             continue
         if field.name == "column" and value == feature.name:
             continue
-        values[field.name] = value.value if isinstance(value, Scale) else value
+        values[field.name] = value.value if isinstance(value, enum.Enum) else value
     return _line(feature.name, values)
 
 
@@ -92,14 +96,36 @@ def _split_lines(split: AnySplit) -> list[str]:
     return [*head, f"  values: {_flow(split.values)}"]
 
 
+def _label_values(label: Label) -> dict[str, object]:
+    values: dict[str, object] = {"column": label.column}
+    if label.classes is not None:
+        values["classes"] = label.classes
+    if label.separator is not None:
+        values["separator"] = label.separator
+    if label.distribution is not Distribution.NORMAL:
+        values["distribution"] = label.distribution.value
+    return values
+
+
+def _label_lines(label: AnyLabel | None) -> list[str]:
+    if label is None:
+        return []
+    if isinstance(label, Label):
+        values = _label_values(label)
+        return ["label:", *(f"  {k}: {_shown(v)}" for k, v in values.items())]
+    lines = ["labels:"]
+    for name, one in label.of.items():
+        values = _label_values(one)
+        if label.weights[name] != 1:
+            values["weight"] = label.weights[name]
+        lines.append(_line(name, values))
+    return lines
+
+
 def dump(declaration: Declaration, comment: str = "") -> str:
     """Returns YAML that `load` reads back as an equal declaration."""
     lines = [f"# {line}" for line in comment.splitlines()]
-    if declaration.label:
-        label = declaration.label
-        lines += ["label:", f"  column: {_scalar(label.column)}"]
-        if label.classes:
-            lines.append("  classes: [" + ", ".join(map(_scalar, label.classes)) + "]")
+    lines += _label_lines(declaration.label)
     if declaration.weight:
         lines.append(f"weight: {_scalar(declaration.weight)}")
     lines += [

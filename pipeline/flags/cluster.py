@@ -34,7 +34,6 @@ class DeviceFlags:
       log_placement: Whether to log where each operation runs.
       inter_op_threads: Operations at a time; 0 lets TensorFlow choose.
       intra_op_threads: Threads of an operation; 0 lets TensorFlow choose.
-      xla: Whether XLA compiles the graph.
       logical_cpus: CPU devices to divide the CPU into, which stand for GPUs.
     """
 
@@ -46,7 +45,6 @@ class DeviceFlags:
     log_placement: bool = False
     inter_op_threads: int = 0
     intra_op_threads: int = 0
-    xla: bool = False
     logical_cpus: int = 1
 
 
@@ -182,7 +180,6 @@ def _define_devices(values: flags.FlagValues) -> None:
         flags.DEFINE_integer(
             name, 0, f"{what}; 0 for all cores.", lower_bound=0, flag_values=values
         )
-    flags.DEFINE_bool("xla", False, "Compile graphs with XLA.", flag_values=values)
     flags.DEFINE_integer(
         "logical_cpus",
         1,
@@ -232,7 +229,6 @@ def read(values: flags.FlagValues) -> ClusterFlags:
             log_placement=values.log_device_placement,
             inter_op_threads=values.inter_op_threads,
             intra_op_threads=values.intra_op_threads,
-            xla=values.xla,
             logical_cpus=values.logical_cpus,
         ),
     )

@@ -70,9 +70,11 @@ def read(values: flags.FlagValues) -> Paths:
         path = given or os.path.join(values.work_dir, *parts)
         return os.path.abspath(os.path.expanduser(path.strip()))
 
+    # Of package.module:function; a colon means something in many paths.
+    name = values.model.replace(":", ".")
     return Paths(
         dataset=place(values.dataset_dir, "dataset"),
-        model=place(values.model_dir, values.model, "model"),
-        evaluation=place(values.evaluation_dir, values.model, "evaluation"),
-        export=place(values.export_dir, values.model, "export"),
+        model=place(values.model_dir, name, "model"),
+        evaluation=place(values.evaluation_dir, name, "evaluation"),
+        export=place(values.export_dir, name, "export"),
     )

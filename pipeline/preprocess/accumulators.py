@@ -2,10 +2,13 @@
 
 `accumulators.arrow` is an Arrow IPC file. Its metadata has `format`, `version`,
 `point_limit` and `value_limit` (see `ColumnStatistics`); each row is one column of
-one split, sorted by split, in declared order:
+one split, sorted by split, in declared order, followed by what is made of them:
 
     split, column, type               text; type as in the feature declaration
+    derivation                        what is made of the column, see `derived`; else
+                                      null
     id_buckets                        for a column of ids; else null
+    are_dates                         whether it is a column of dates
     count, missing, non_finite, zeros, outside, text_bytes
     total, squares, log_total, log_squares
                                       whole numbers as decimal text: the sums of the
@@ -27,17 +30,22 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline import files
+from pipeline.preprocess.column_statistics import ColumnStatistics
+from pipeline.preprocess.derived import Derivation
 from pipeline.preprocess.statistics import DatasetStatistics
 from pipeline.types import ColumnType, ExitCode, UserError
 
 _FORMAT = "estimator-pipeline accumulators"
-_VERSION = "1"
+_VERSION = "2"
 _COUNTERS = ("count", "missing", "non_finite", "zeros", "outside", "text_bytes")
+_HEAD = ["split", "column", "type", "derivation", "id_buckets", "are_dates"]
 _SUMS = ("total", "squares", "log_total", "log_squares")
 _SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("split", "column", "type")),
+        ("derivation", pa.string()),
         ("id_buckets", pa.int64()),
+        ("are_dates", pa.bool_()),
         *((name, pa.int64()) for name in _COUNTERS),
         *((name, pa.string()) for name in _SUMS),
         ("level", pa.int64()),
@@ -66,8 +74,10 @@ def write(path: str, statistics: DatasetStatistics) -> None:
     with pa.ipc.new_file(sink, schema, options=options) as writer:
         for split in sorted(statistics):
             for name, column in statistics[split].items():
-                row = {"split": split, "column": name, "type": column.type.value}
-                row["id_buckets"] = column.id_buckets
+                row = _head(split, name, None, column)
+                writer.write(_to_batch({**row, **column.state()}, schema))
+            for derivation, column in statistics.derived(split).items():
+                row = _head(split, derivation.column, derivation.to_text(), column)
                 writer.write(_to_batch({**row, **column.state()}, schema))
     files.write_atomically(path, sink.getvalue().to_pybytes())
 
@@ -86,10 +96,30 @@ def read(path: str) -> DatasetStatistics:
         if found != (_FORMAT, _VERSION):
             raise ValueError(f"its format is {found}, not {(_FORMAT, _VERSION)}")
         return _from_table(table, metadata)
-    except (OSError, pa.ArrowException, KeyError, ValueError, AttributeError) as error:
+    except (
+        OSError,
+        pa.ArrowException,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:
         raise UserError(
             f"cannot read {path}: {error}; run preprocess again", ExitCode.BAD_DATA
         ) from error
+
+
+def _head(
+    split: str, name: str, derivation: str | None, column: ColumnStatistics
+) -> dict[str, Any]:
+    return {
+        "split": split,
+        "column": name,
+        "type": column.type.value,
+        "derivation": derivation,
+        "id_buckets": column.id_buckets,
+        "are_dates": column.are_dates,
+    }
 
 
 def _to_batch(state: Mapping[str, Any], schema: pa.Schema) -> pa.RecordBatch:
@@ -131,21 +161,33 @@ def _as_binary(values: pa.Array) -> pa.Array:
 
 
 def _from_table(table: pa.Table, metadata: Mapping[str, str]) -> DatasetStatistics:
-    heads = table.select(["split", "column", "type", "id_buckets"]).to_pylist()
+    heads = table.select(_HEAD).to_pylist()
     counted = table["values"].is_valid().to_pylist()
+    columns = [
+        (row, has)
+        for row, has in zip(heads, counted, strict=True)
+        if row["derivation"] is None
+    ]
+    derivations = {row["derivation"] for row in heads} - {None}
     statistics = DatasetStatistics(
-        {row["column"]: ColumnType(row["type"]) for row in heads},
-        {row["column"] for row, has in zip(heads, counted, strict=True) if has},
+        {row["column"]: ColumnType(row["type"]) for row, _ in columns},
+        {row["column"] for row, has in columns if has},
         {
             row["column"]: row["id_buckets"]
-            for row in heads
+            for row, _ in columns
             if row["id_buckets"] is not None
         },
+        {row["column"] for row, _ in columns if row["are_dates"]},
+        set(map(Derivation.from_text, derivations)),
         point_limit=int(metadata["point_limit"]),
         value_limit=int(metadata["value_limit"]),
     )
     for place, head in enumerate(heads):
-        column = statistics.split(head["split"])[head["column"]]
+        if head["derivation"] is None:
+            column = statistics.split(head["split"])[head["column"]]
+        else:
+            derivation = Derivation.from_text(head["derivation"])
+            column = statistics.derived(head["split"])[derivation]
         column.restore(_to_state({name: table[name][place] for name in _SCHEMA.names}))
     return statistics
 

@@ -274,7 +274,9 @@ class _WriteStatistics(beam.DoFn):
                 )
             constants_files.write_constants(
                 self._directory,
-                constants.compute_constants(self._declaration, statistics["train"]),
+                constants.compute_constants(
+                    self._declaration, statistics["train"], statistics.derived("train")
+                ),
             )
         except Exception as error:
             yield _failure(error)
@@ -320,15 +322,14 @@ def _build(pipeline: beam.Pipeline, settings: JobSettings) -> None:
     rejected = checked[_REJECTS] | "Rejects" >> beam.ParDo(
         _WriteRejects(settings.parts)
     ).with_outputs(_FAILURES, main="files")
-    failures = [
-        output[_FAILURES] for output in (raw, checked, written, statistics, rejected)
-    ]
+    failures = [output[_FAILURES] for output in (raw, checked, written, rejected)]
     reports = {
         "rows_read": raw.rows | beam.Map(lambda element: element.batch.rows_read),
         "shard": written.shards | beam.Map(dataclasses.asdict),
         "rejects": rejected.files,
         "loss": raw[_LOSSES],
         "failure": failures | beam.Flatten(),
+        "statistics_failure": statistics[_FAILURES],
     }
     # Each way to a file of its own would cost a quarter of a second.
     _ = (

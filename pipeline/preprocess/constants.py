@@ -7,28 +7,38 @@ that is what the model is given for it.
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
-from pipeline.preprocess.statistics import ColumnStatistics
+from pipeline.preprocess import tokens
+from pipeline.preprocess.column_statistics import ColumnStatistics
+from pipeline.preprocess.derived import Derivation, needed
 from pipeline.types import (
     Bucketized,
-    Column,
     Constants,
+    DatePart,
     Declaration,
     ExitCode,
-    Numeric,
+    Feature,
     Scale,
     Scaling,
     UserError,
-    Vocabulary,
+    groups,
+    is_looked_up,
+    is_number,
+    tokens_of,
 )
 
 
 def compute_constants(
-    declaration: Declaration, train: Mapping[str, ColumnStatistics]
+    declaration: Declaration,
+    train: Mapping[str, ColumnStatistics],
+    derived: Mapping[Derivation, ColumnStatistics] | None = None,
 ) -> Constants:
     """Computes scalings, boundaries and vocabularies.
 
@@ -36,6 +46,7 @@ def compute_constants(
       declaration: Says what is needed.
       train: Statistics of the training split by column. Those of Vocabulary
         features' columns must have counted values.
+      derived: Statistics of what features make of columns (`derived.needed`).
 
     Raises:
       UserError: A column has no values, a vocabulary is empty, or a column has too
@@ -43,30 +54,59 @@ def compute_constants(
     """
     scalings = {}
     boundaries = {}
-    vocabularies = {}
+    vocabularies: dict[str, tuple[bytes, ...]] = {}
+    sharing = groups(declaration.features)
     for name, feature in declaration.features.items():
-        if not isinstance(feature, (Numeric, Bucketized, Vocabulary)):
-            continue
-        statistics = train[feature.column]
-        _require_values(name, feature.column, statistics)
-        if isinstance(feature, Numeric):
-            scalings[name] = _scaling(feature.scale, statistics)
+        if is_looked_up(feature):
+            members = sharing.get(getattr(feature, "shared", None), (feature,))
+            if members[0].name in vocabularies:
+                vocabularies[name] = vocabularies[members[0].name]
+                continue
+            counted = [_counted(f, declaration, train, derived) for f in members]
+            vocabularies[name] = _vocabulary(feature, members, counted)
         elif isinstance(feature, Bucketized):
+            statistics = _of_column(feature, train)
             boundaries[name] = _boundaries(feature, statistics)
-        else:
-            column = declaration.columns[feature.column]
-            vocabularies[name] = _vocabulary(name, feature, column, statistics)
+        elif is_number(feature):
+            statistics = _of_feature(feature, train, derived)
+            scalings[name] = _scaling(feature.scale, statistics)
     return Constants(scalings, boundaries, vocabularies)
 
 
-def _require_values(name: str, column: str, statistics: ColumnStatistics) -> None:
+def _of_column(
+    feature: Feature, train: Mapping[str, ColumnStatistics]
+) -> ColumnStatistics:
+    statistics = train[feature.column]
     if not statistics.present:
         raise UserError(
-            f"feature {name}: column {column} has no value in any of the"
-            f" {statistics.count} rows of the training split; check its name and its"
-            " missing-value markers, or remove the feature",
+            f"feature {feature.name}: column {feature.column} has no value in any of"
+            f" the {statistics.count} rows of the training split; check its name and"
+            " its missing-value markers, or remove the feature",
             ExitCode.BAD_DATA,
         )
+    return statistics
+
+
+def _of_feature(
+    feature: Feature,
+    train: Mapping[str, ColumnStatistics],
+    derived: Mapping[Derivation, ColumnStatistics] | None,
+) -> ColumnStatistics:
+    """Statistics of what the feature makes of its column."""
+    statistics = _of_column(feature, train)
+    derivation = needed(feature)
+    if derivation is None:
+        return statistics
+    statistics = derived[derivation]
+    if not statistics.present and isinstance(derivation.how, DatePart):
+        raise UserError(
+            f"feature {feature.name}: no value of column {feature.column} in the"
+            f" training split is an ISO 8601 date or time (2013-11-01 or 2013-11-01T06:00:00Z), or"
+            f" seconds since 1970 in an int"
+            " column",
+            ExitCode.BAD_DATA,
+        )
+    return statistics
 
 
 def _scaling(scale: Scale, statistics: ColumnStatistics) -> Scaling:
@@ -104,31 +144,75 @@ def _boundaries(feature: Bucketized, statistics: ColumnStatistics) -> tuple[floa
     return tuple(np.unique(cuts.astype(np.float32)).tolist())
 
 
-def _vocabulary(
-    name: str, feature: Vocabulary, column: Column, statistics: ColumnStatistics
-) -> tuple[bytes, ...]:
-    """Values by falling count, then by bytes."""
-    if statistics.values is None:
-        raise ValueError(f"the values of column {column.name} were not counted")
-    counted = statistics.values.most_frequent()
-    if statistics.missing and column.default is not None:
+@dataclasses.dataclass(frozen=True)
+class _Counted:
+    """Values of a feature and how often they occur, by falling count.
+
+    Attributes:
+      undercount: The most by which a count can be too low.
+      limit: So many different values are counted exactly.
+    """
+
+    values: list[tuple[bytes, int]]
+    undercount: int
+    limit: int
+
+
+def _by_falling_count(counts: Mapping[bytes, int]) -> list[tuple[bytes, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _counted(
+    feature: Feature,
+    declaration: Declaration,
+    train: Mapping[str, ColumnStatistics],
+    derived: Mapping[Derivation, ColumnStatistics] | None,
+) -> _Counted:
+    """A missing value counts as the default."""
+    missing = _of_column(feature, train).missing
+    values = _of_feature(feature, train, derived).values
+    if values is None:
+        raise ValueError(f"the values of column {feature.column} were not counted")
+    counted = values.most_frequent()
+    default = declaration.columns[feature.column].default
+    if missing and default is not None:
         counts = dict(counted)
-        default = str(column.default).encode()
-        counts[default] = counts.get(default, 0) + statistics.missing
-        counted = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    kept = [item for item in counted if item[1] >= feature.min_count][: feature.top_k]
+        text = str(default).encode()
+        how = tokens_of(feature)
+        found = [text]
+        if how is not None:
+            found = tokens.split(pa.array([text], pa.binary()), how).to_pylist()
+        for term in found:
+            counts[term] = counts.get(term, 0) + missing
+        counted = _by_falling_count(counts)
+    return _Counted(counted, values.undercount, values.limit)
+
+
+def _vocabulary(
+    feature: Feature, members: Sequence[Feature], counted: Sequence[_Counted]
+) -> tuple[bytes, ...]:
+    """Values by falling count, then by bytes; of all features that share a table."""
+    values = counted[0].values
+    if len(counted) > 1:
+        counts: collections.Counter[bytes] = collections.Counter()
+        for each in counted:
+            counts.update(dict(each.values))
+        values = _by_falling_count(counts)
+    undercount = sum(each.undercount for each in counted)
+    kept = [item for item in values if item[1] >= feature.min_count][: feature.top_k]
+    columns = ", ".join(dict.fromkeys(f.column for f in members))
     if not kept:
+        what = "value" if tokens_of(feature) is None else "token"
         raise UserError(
-            f"feature {name}: the vocabulary is empty, since no value of column"
-            f" {column.name} occurs {feature.min_count} times in the training split;"
-            " lower min_count",
+            f"feature {feature.name}: the vocabulary is empty, since no {what} of"
+            f" column {columns} occurs {feature.min_count} times in the training"
+            " split; lower min_count",
             ExitCode.BAD_DATA,
         )
-    lowest_count, undercount = kept[-1][1], statistics.values.undercount
-    if lowest_count <= undercount:
+    if kept[-1][1] <= undercount:
         raise UserError(
-            f"feature {name}: column {column.name} has more than"
-            f" {statistics.values.limit} different values, too many to count those"
+            f"feature {feature.name}: column {columns} has more than"
+            f" {counted[0].limit} different values, too many to count those"
             f" that occur {undercount} times or less; set min_count above"
             f" {undercount}, lower top_k, or make it a hashed feature",
             ExitCode.BAD_DATA,

@@ -6,6 +6,8 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from pipeline.declaration.split import DEFAULT_FRACTIONS
 from pipeline.preprocess import typed_values
 from pipeline.preprocess.infer_column import Facts, ValueTable, infer_column
@@ -13,6 +15,8 @@ from pipeline.preprocess.sources.base import WHOLE, RawBatch, Source
 from pipeline.types import (
     Bucketized,
     ColumnType,
+    Date,
+    DatePart,
     Declaration,
     Feature,
     Hashed,
@@ -48,7 +52,8 @@ def infer_declaration(
     """Infers columns, label and features from the first rows of the files.
 
     Numbers become a numeric feature (on a log scale if very skewed) and one of ten
-    buckets for wide models; strings a vocabulary, or hashed if there are too many.
+    buckets for wide models; strings a vocabulary, or hashed if there are too many;
+    more than a few different dates their year, month, day, weekday and hour.
     Identifiers (ints all different, strings nearly so) and constant columns become
     no feature. Values beyond the first `max_rows` rows are not looked at; what does
     not fit the declaration there is rejected later.
@@ -182,6 +187,12 @@ def _infer_features(columns: Sequence[Facts]) -> dict[str, Feature]:
         taken[_free_name(facts.column.name, taken)] = facts
     features: dict[str, Feature] = {}
     for name, facts in taken.items():
+        if _are_dates(facts):
+            for part in _parts(facts.seconds):
+                part_name = _free_name(f"{name}_{part.value}", {**taken, **features})
+                use = "deep" if part.size is None else "both"
+                features[part_name] = Date(part_name, facts.column.name, part, use=use)
+            continue
         if facts.column.type is ColumnType.STRING:
             features[name] = _categorical(name, facts)
             continue
@@ -192,8 +203,38 @@ def _infer_features(columns: Sequence[Facts]) -> dict[str, Feature]:
     return features
 
 
+def _are_dates(facts: Facts) -> bool:
+    """Whether it is a column of dates, of which parts say more than their ranks."""
+    return facts.seconds is not None and facts.distinct > _MAX_ONE_HOT
+
+
+_INFERRED_PARTS = (
+    DatePart.YEAR,
+    DatePart.MONTH,
+    DatePart.DAY,
+    DatePart.WEEKDAY,
+    DatePart.HOUR,
+)
+
+
+def _parts(seconds: np.ndarray) -> list[DatePart]:
+    """Returns the parts that differ; hours do if there are times of day."""
+    times = seconds.astype("datetime64[s]")
+    days = times.astype("datetime64[D]")
+    found = {
+        DatePart.YEAR: times.astype("datetime64[Y]"),
+        DatePart.MONTH: times.astype("datetime64[M]"),
+        DatePart.DAY: days,
+        DatePart.WEEKDAY: days,
+        DatePart.HOUR: (seconds - days.astype(np.int64) * 86_400) // 3600,
+    }
+    return [part for part in _INFERRED_PARTS if len(np.unique(found[part])) > 1]
+
+
 def _useless(facts: Facts) -> str:
     """Why the column is no feature; empty if it is one."""
+    if _are_dates(facts):
+        return ""
     if facts.effective <= 1:
         return "constant"
     if facts.present < _MIN_ROWS_FOR_ID:

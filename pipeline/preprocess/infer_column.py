@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.preprocess import number_text
+from pipeline.preprocess import dates, number_text
 from pipeline.preprocess.typed import is_missing
 from pipeline.types import Column, ColumnType
 
@@ -35,6 +35,8 @@ class Facts:
       texts: The different values of a string column, in no certain order.
       numbers: The values of a number column, one for each different text.
       median: Median of the present numbers (of two the lower); None for strings.
+      seconds: The different times, in seconds since 1970, where all values of a
+        string column are ISO 8601 dates or times; else None.
     """
 
     column: Column
@@ -43,6 +45,7 @@ class Facts:
     texts: pa.Array
     numbers: np.ndarray
     median: int | float | None
+    seconds: np.ndarray | None = None
 
     @property
     def effective(self) -> int:
@@ -104,14 +107,29 @@ def infer_column(name: str, table: ValueTable, *, is_label: bool) -> Facts:
         default = max(markers, key=lambda m: (m != "", marker_counts.get(m, 0)))
         default = (default or _DEFAULT_TEXT) if marker_counts and not is_label else None
         values = (texts if is_label else values).filter(pa.array(~missing)).unique()
-        no_numbers = np.empty(0)
-        return Facts(build(default), present, len(values), values, no_numbers, None)
+        return Facts(
+            build(default),
+            present,
+            len(values),
+            values,
+            numbers=np.empty(0),
+            median=None,
+            seconds=_seconds(values.view(pa.binary())),
+        )
     texts = texts.filter(pa.array(~missing))
     numbers = number_text.parse(texts, kind)[0].to_numpy()
     median = _lower_median(numbers, counts, texts, kind)
     default = median if marker_counts and not is_label else None
     distinct = len(np.unique(numbers))
     return Facts(build(default), present, distinct, texts[:0], numbers, median)
+
+
+def _seconds(values: pa.BinaryArray) -> np.ndarray | None:
+    for part in (values[:_SAMPLE], values):
+        found = dates.seconds(part)
+        if len(found) < len(part) or not len(part):
+            return None
+    return found
 
 
 def _infer_type(texts: pa.StringArray) -> ColumnType:

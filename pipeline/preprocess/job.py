@@ -85,6 +85,7 @@ class JobOutput:
     rows_read: int
     parts: str
     losses: tuple[Loss, ...] = ()
+    statistics_failure: UserError | None = None
 
 
 def run(settings: JobSettings, console: Console) -> JobOutput:
@@ -128,7 +129,7 @@ def _read_report(settings: JobSettings) -> JobOutput:
     found: dict[str, list[Any]] = collections.defaultdict(list)
     for kind, value in files.read_json_lines(settings.report):
         found[kind].append(value)
-    _raise_first(found["failure"])
+    _raise_first([*found["failure"], *filter(_is_bug, found["statistics_failure"])])
     rejected: collections.Counter[str] = collections.Counter()
     first_reason: dict[str, str] = {}
     reject_files = []
@@ -146,12 +147,21 @@ def _read_report(settings: JobSettings) -> JobOutput:
         losses=tuple(
             Loss(**loss) for _, loss in sorted(found["loss"], key=lambda item: item[0])
         ),
+        statistics_failure=next(map(_user_error, found["statistics_failure"]), None),
     )
+
+
+def _is_bug(failure: Mapping[str, Any]) -> bool:
+    return failure["exit_code"] is None
+
+
+def _user_error(failure: Mapping[str, Any]) -> UserError:
+    return UserError(failure["message"], ExitCode(failure["exit_code"]))
 
 
 def _raise_first(failures: Sequence[Mapping[str, Any]]) -> None:
     """Raises a bug before a user's mistake: it is what needs attention."""
-    for failure in sorted(failures, key=lambda f: f["exit_code"] is not None):
-        if failure["exit_code"] is None:
+    for failure in sorted(failures, key=_is_bug, reverse=True):
+        if _is_bug(failure):
             raise RuntimeError(f"in a worker:\n{failure['message']}")
-        raise UserError(failure["message"], ExitCode(failure["exit_code"]))
+        raise _user_error(failure)

@@ -50,6 +50,13 @@ def _difference(one: DatasetStatistics, other: DatasetStatistics) -> str | None:
             return f"the values of column {name} are counted in one of them only"
         if one.id_buckets.get(name) != other.id_buckets.get(name):
             return f"the identity feature of column {name} has other buckets"
+        if (name in one.dates) is not (name in other.dates):
+            return f"column {name} has date features in one of them only"
+    for derivation in one.derivations ^ other.derivations:
+        return (
+            f"column {derivation.column} is clipped, or taken apart, otherwise by a"
+            " feature of one of them"
+        )
     if one.limits != other.limits:
         return "they were made with other limits of counted values"
     return None

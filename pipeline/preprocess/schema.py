@@ -11,7 +11,14 @@ import numpy as np
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
-from pipeline.types import Column, ColumnType, Declaration, Label, UserError
+from pipeline.types import (
+    AnyLabel,
+    Column,
+    ColumnType,
+    Declaration,
+    UserError,
+    label_of,
+)
 
 _TYPES = {
     ColumnType.INT: schema_pb2.INT,
@@ -46,10 +53,11 @@ class FeatureSchema:
     drift: float | None = None
 
 
-def of_column(column: Column, label: Label | None = None) -> FeatureSchema:
+def of_column(column: Column, labels: AnyLabel | None = None) -> FeatureSchema:
     """Returns what the declaration says of a column; labels have their classes."""
     low, high, values = column.min, column.max, column.values
-    if label and label.column == column.name and label.classes and not values:
+    label = label_of(labels, column.name)
+    if label and label.classes and label.separator is None and not values:
         if column.type is ColumnType.STRING:
             values = label.classes
         elif (low, high) == (None, None):
@@ -71,11 +79,11 @@ def to_text(declaration: Declaration) -> str:
 def to_proto(declaration: Declaration) -> schema_pb2.Schema:
     """Returns the schema of a declaration."""
     schema = schema_pb2.Schema()
-    label = declaration.label
     for column in declaration.columns.values():
         feature = schema.feature.add(name=column.name, type=_TYPES[column.type])
         feature.value_count.min = feature.value_count.max = 1
         feature.presence.min_count = 1
+        label = label_of(declaration.label, column.name)
         rules = of_column(column, label)
         if rules.min_fraction is not None:
             feature.presence.min_fraction = rules.min_fraction
@@ -87,7 +95,7 @@ def to_proto(declaration: Declaration) -> schema_pb2.Schema:
                 domain.min = rules.min
             if rules.max is not None:
                 domain.max = rules.max
-        if label and label.column == column.name and column.type is ColumnType.INT:
+        if label and column.type is ColumnType.INT:
             feature.int_domain.is_categorical = label.classes is not None
         if rules.drift is not None:
             comparator = feature.drift_comparator
@@ -203,14 +211,14 @@ def apply(declaration: Declaration, path: str) -> Declaration:
 
 
 def _ruled(
-    column: Column, rules: FeatureSchema, label: Label | None, path: str
+    column: Column, rules: FeatureSchema, labels: AnyLabel | None, path: str
 ) -> Column:
-    own = of_column(column, label)
+    own = of_column(column, labels)
     changes: dict[str, object] = {"drift": rules.drift}
     if (rules.min, rules.max, rules.values) != (own.min, own.max, own.values):
         changes |= {"min": rules.min, "max": rules.max, "values": rules.values}
-    is_label = label is not None and label.column == column.name
-    if is_label and label.classes and rules.values is not None:
+    label = label_of(labels, column.name)
+    if label and label.classes and rules.values is not None:
         unknown = [v for v in rules.values if v not in label.classes]
         if unknown:
             _fail(

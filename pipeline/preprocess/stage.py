@@ -211,6 +211,9 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
     _keep_rejects(output.reject_files, rejects)
     try:
         check_rejects(results, plan_.settings, f"{directory}.{REJECTS_FILE}")
+        # Too few rows for statistics may be because too many were rejected.
+        if output.statistics_failure is not None:
+            raise output.statistics_failure
     except UserError:
         os.replace(rejects, f"{directory}.{REJECTS_FILE}")
         raise

@@ -10,225 +10,44 @@ written to files, `accumulators` the accumulators themselves.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pipeline.preprocess.moments import Moments
-from pipeline.preprocess.summaries import (
-    ColumnSummary,
-    DatasetSummary,
-    NumberSummary,
-    ValueSummary,
+from pipeline.preprocess import derived
+from pipeline.preprocess.column_statistics import ColumnStatistics as ColumnStatistics
+from pipeline.preprocess.derived import Derivation
+from pipeline.preprocess.summaries import DatasetSummary
+from pipeline.types import (
+    ColumnType,
+    Date,
+    Declaration,
+    Identity,
+    Image,
+    Text,
+    TokenSequence,
+    Vocabulary,
+    tokens_of,
 )
-from pipeline.preprocess.value_counts import ValueCounts
-from pipeline.preprocess.value_points import ValuePoints
-from pipeline.types import ColumnType, Declaration, Identity, Vocabulary
-
-_TOP_VALUES = 20
-_PENDING = 65_536
-"""Numbers gathered before they are sorted in; costs 0.5 MB a column."""
-_SHARES = np.arange(21) / 20
-_COUNTERS = ("count", "missing", "non_finite", "zeros", "outside", "text_bytes")
 
 
-class ColumnStatistics:
-    """Accumulates the statistics of one column; may be pickled.
+def _counted(declaration: Declaration) -> set[str]:
+    """Returns the columns whose values are counted.
 
-    Args:
-      column_type: Type of the column.
-      want_values: Whether to count the values, for vocabularies and top values.
-        Not possible for floats.
-      id_buckets: For an int column of ids, how many there are: others are counted.
-      point_limit: So many distinct numbers give exact quantiles.
-      value_limit: So many distinct values are counted exactly.
+    Not those of texts and images alone: hardly a value occurs twice, and a million of
+    them would fill the memory.
     """
+    features = declaration.features.values()
+    contents = {f.column for f in features if isinstance(f, _CONTENTS)}
+    texts = {
+        c.name for c in declaration.columns.values() if c.type is ColumnType.STRING
+    }
+    looked_up = {
+        f.column for f in features if isinstance(f, Vocabulary) and tokens_of(f) is None
+    }
+    return (texts - contents) | looked_up
 
-    def __init__(
-        self,
-        column_type: ColumnType,
-        want_values: bool = False,
-        id_buckets: int | None = None,
-        point_limit: int = 65_536,
-        value_limit: int = 1_000_000,
-    ):
-        self.type = column_type
-        self.id_buckets = id_buckets
-        self.count = 0
-        self.missing = 0
-        self.non_finite = 0
-        self.zeros = 0
-        self.outside = 0
-        self.text_bytes = 0
-        self._moments = Moments()
-        self._log_moments = Moments()
-        self._points = ValuePoints(point_limit)
-        self._pending: list[np.ndarray] = []
-        self._pending_size = 0
-        self.values = ValueCounts(column_type, value_limit) if want_values else None
 
-    def add(self, array: pa.Array) -> None:
-        """Adds an int64, float32 or binary array; null is a missing value."""
-        self.count += len(array)
-        self.missing += array.null_count
-        if self.values is not None:
-            self.values.add(array)
-        if self.type is ColumnType.STRING:
-            self.text_bytes += pc.sum(pc.binary_length(array)).as_py() or 0
-        else:
-            if self.id_buckets is not None:
-                outside = pc.or_(
-                    pc.less(array, 0), pc.greater_equal(array, self.id_buckets)
-                )
-                self.outside += pc.sum(outside).as_py() or 0
-            numbers = array.drop_null().to_numpy(zero_copy_only=False)
-            self._add_numbers(numbers.astype(np.float64))
-
-    def merge(self, other: ColumnStatistics) -> ColumnStatistics:
-        """Adds what another one of the same settings has gathered; returns self."""
-        if self.settings != other.settings:
-            raise ValueError("statistics of different kinds of columns")
-        self.count += other.count
-        self.missing += other.missing
-        self.non_finite += other.non_finite
-        self.zeros += other.zeros
-        self.outside += other.outside
-        self.text_bytes += other.text_bytes
-        self.moments.merge(other.moments)
-        self.log_moments.merge(other.log_moments)
-        self.points.merge(other.points)
-        if self.values is not None:
-            self.values.merge(other.values)
-        return self
-
-    @property
-    def settings(self) -> tuple[ColumnType, bool, int | None]:
-        """Type, whether values are counted, and number of ids."""
-        return self.type, self.values is not None, self.id_buckets
-
-    @property
-    def moments(self) -> Moments:
-        """Of the finite numbers x."""
-        self._flush()
-        return self._moments
-
-    @property
-    def log_moments(self) -> Moments:
-        """Of sign(x) * log(1 + |x|)."""
-        self._flush()
-        return self._log_moments
-
-    @property
-    def points(self) -> ValuePoints:
-        """The finite numbers, counted."""
-        self._flush()
-        return self._points
-
-    def state(self) -> dict[str, Any]:
-        """All that is held, as plain values and arrays; see `accumulators`."""
-        self._flush()
-        lows, highs, counts = self._points.cells
-        return {
-            **{name: getattr(self, name) for name in _COUNTERS},
-            "total": self._moments.total,
-            "squares": self._moments.squares,
-            "log_total": self._log_moments.total,
-            "log_squares": self._log_moments.squares,
-            "level": self._points.level,
-            "lows": lows,
-            "highs": highs,
-            "cell_counts": counts,
-            "values": self.values and self.values.state(),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes the place of what is held; the settings must be those of the state."""
-        for name in _COUNTERS:
-            setattr(self, name, state[name])
-        numbers = int(state["cell_counts"].sum())
-        self._moments = Moments(numbers, state["total"], state["squares"])
-        self._log_moments = Moments(numbers, state["log_total"], state["log_squares"])
-        self._points = ValuePoints.from_cells(
-            self._points.limit,
-            state["level"],
-            state["lows"],
-            state["highs"],
-            state["cell_counts"],
-        )
-        if self.values is not None:
-            self.values = ValueCounts.from_state(
-                self.type, self.values.limit, state["values"]
-            )
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._flush()
-        return self.__dict__
-
-    @property
-    def present(self) -> int:
-        """Rows with a value that can be used: neither missing nor non-finite."""
-        return self.count - self.missing - self.non_finite
-
-    def summary(self) -> ColumnSummary:
-        """The results so far."""
-        values = self.values and ValueSummary(
-            top=tuple(self.values.most_frequent(_TOP_VALUES)),
-            truncated=self.values.truncated,
-            undercount=self.values.undercount,
-        )
-        if self.values is not None:
-            distinct = self.values.distinct
-        else:
-            is_text = self.type is ColumnType.STRING
-            distinct = None if is_text else self.points.distinct
-        return ColumnSummary(
-            type=self.type,
-            count=self.count,
-            missing=self.missing,
-            non_finite=self.non_finite,
-            outside=self.outside,
-            distinct=distinct,
-            numbers=self._number_summary() if self.moments.count else None,
-            values=values,
-        )
-
-    def _add_numbers(self, numbers: np.ndarray) -> None:
-        finite = np.isfinite(numbers)
-        if not finite.all():
-            numbers = numbers[finite]
-            self.non_finite += len(finite) - len(numbers)
-        self.zeros += len(numbers) - int(np.count_nonzero(numbers))
-        if len(numbers):
-            self._pending.append(numbers)
-            self._pending_size += len(numbers)
-        if self._pending_size >= _PENDING:
-            self._flush()
-
-    def _flush(self) -> None:
-        if not self._pending_size:
-            return
-        numbers, counts = np.unique(np.concatenate(self._pending), return_counts=True)
-        self._pending, self._pending_size = [], 0
-        self._moments.add(numbers, counts)
-        logs = np.copysign(np.log1p(np.abs(numbers)), numbers)
-        self._log_moments.add(logs, counts)
-        self._points.add(numbers, counts)
-
-    def _number_summary(self) -> NumberSummary:
-        quantiles = tuple(self.points.quantiles(_SHARES).tolist())
-        return NumberSummary(
-            mean=self.moments.mean,
-            variance=self.moments.variance,
-            log_mean=self.log_moments.mean,
-            log_variance=self.log_moments.variance,
-            min=quantiles[0],
-            max=quantiles[-1],
-            zeros=self.zeros,
-            quantiles=quantiles,
-            rank_error=self.points.rank_error,
-        )
+_CONTENTS = (Text, TokenSequence, Image)
 
 
 class DatasetStatistics(Mapping[str, Mapping[str, ColumnStatistics]]):
@@ -238,6 +57,8 @@ class DatasetStatistics(Mapping[str, Mapping[str, ColumnStatistics]]):
       columns: Type of each column to look at.
       want_values: Columns whose values are counted.
       id_buckets: Number of ids of each column of ids.
+      dates: Columns of dates.
+      derived: What is made of columns and has statistics of its own.
       point_limit: Passed to ColumnStatistics, as value_limit.
     """
 
@@ -246,14 +67,19 @@ class DatasetStatistics(Mapping[str, Mapping[str, ColumnStatistics]]):
         columns: Mapping[str, ColumnType],
         want_values: Collection[str] = (),
         id_buckets: Mapping[str, int] | None = None,
+        dates: Collection[str] = (),
+        derived: Collection[Derivation] = (),
         point_limit: int = 65_536,
         value_limit: int = 1_000_000,
     ):
         self.columns = dict(columns)
         self.want_values = frozenset(want_values)
         self.id_buckets = dict(id_buckets or {})
+        self.dates = frozenset(dates)
+        self.derivations = frozenset(derived)
         self.limits = {"point_limit": point_limit, "value_limit": value_limit}
         self._splits: dict[str, dict[str, ColumnStatistics]] = {}
+        self._derived: dict[str, dict[Derivation, ColumnStatistics]] = {}
 
     @classmethod
     def of(cls, declaration: Declaration) -> DatasetStatistics:
@@ -262,29 +88,41 @@ class DatasetStatistics(Mapping[str, Mapping[str, ColumnStatistics]]):
         columns = declaration.columns.values()
         return cls(
             {c.name: c.type for c in columns},
-            {f.column for f in features if isinstance(f, Vocabulary)}
-            | {c.name for c in columns if c.type is ColumnType.STRING},
+            _counted(declaration),
             {f.column: f.buckets for f in features if isinstance(f, Identity)},
+            {f.column for f in features if isinstance(f, Date)}
+            - {f.column for f in features if isinstance(f, Identity)},
+            set(derived.all_needed(declaration)),
         )
 
     def add(self, split: str, batch: pa.RecordBatch) -> None:
         """Adds rows of a split; raises KeyError where a column is not in them."""
         for name, column in self.split(split).items():
             column.add(batch.column(name))
+        for derivation, values in self.derived(split).items():
+            values.add(derivation.values(batch.column(derivation.column)))
 
     def empty(self) -> DatasetStatistics:
         """Returns statistics of the same columns without rows."""
         return DatasetStatistics(
-            self.columns, self.want_values, self.id_buckets, **self.limits
+            self.columns,
+            self.want_values,
+            self.id_buckets,
+            self.dates,
+            self.derivations,
+            **self.limits,
         )
 
     def merge(self, other: DatasetStatistics) -> DatasetStatistics:
         """Adds what another one of the same columns has gathered; returns self."""
-        if other.columns != self.columns:
+        settings = (self.columns, self.derivations)
+        if (other.columns, other.derivations) != settings:
             raise ValueError("statistics of different columns")
         for split, columns in other.items():
             for name, column in self.split(split).items():
                 column.merge(columns[name])
+            for derivation, values in self.derived(split).items():
+                values.merge(other.derived(split)[derivation])
         return self
 
     def all_rows(self) -> Mapping[str, ColumnStatistics]:
@@ -321,8 +159,22 @@ class DatasetStatistics(Mapping[str, Mapping[str, ColumnStatistics]]):
                     kind,
                     name in self.want_values,
                     self.id_buckets.get(name),
+                    name in self.dates,
                     **self.limits,
                 )
                 for name, kind in self.columns.items()
             }
         return self._splits[split]
+
+    def derived(self, split: str) -> dict[Derivation, ColumnStatistics]:
+        """Returns the statistics of what is made of a split's columns."""
+        if split not in self._derived:
+            self._derived[split] = {
+                derivation: ColumnStatistics(
+                    derivation.type,
+                    derivation.type is ColumnType.STRING,
+                    **self.limits,
+                )
+                for derivation in sorted(self.derivations, key=Derivation.to_text)
+            }
+        return self._derived[split]

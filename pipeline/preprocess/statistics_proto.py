@@ -19,6 +19,7 @@ from pipeline.types import ColumnType
 
 ALL_ROWS = "all"
 OUTSIDE = "ids_out_of_range"
+NO_DATE = "no_dates"
 _BUCKETS = 10
 _TOP_VALUES = 20
 _RANKS = 1000
@@ -53,8 +54,9 @@ def _add_dataset(
             _set_text(feature.string_stats, column)
         else:
             _set_numbers(feature.num_stats, column)
-        if column.id_buckets is not None:
-            feature.custom_stats.add(name=OUTSIDE, num=column.outside)
+        if column.id_buckets is not None or column.are_dates:
+            name = OUTSIDE if column.id_buckets is not None else NO_DATE
+            feature.custom_stats.add(name=name, num=column.outside)
 
 
 def _set_common(

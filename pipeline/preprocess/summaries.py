@@ -61,7 +61,8 @@ class ColumnSummary:
       count: Number of rows.
       missing: Rows without a value.
       non_finite: Rows with NaN or an infinity, which no other number includes.
-      outside: Rows with an id outside the buckets of an identity feature.
+      outside: Rows with an id outside the buckets of an identity feature, or with
+        what is no date in a column of dates.
       distinct: Number of different values; a lower bound if the values are
         truncated, None if not known.
       numbers: None for strings and where there is no finite value.

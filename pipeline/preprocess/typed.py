@@ -13,10 +13,24 @@ from pipeline.preprocess import column_rules, splits, typed_values
 from pipeline.preprocess.number_text import Failures, parse, trim
 from pipeline.preprocess.rejects import Reject
 from pipeline.preprocess.sources.base import RawBatch
-from pipeline.types import AnySplit, Column, ColumnType, Label, Split
+from pipeline.types import (
+    AnyLabel,
+    AnySplit,
+    Column,
+    ColumnType,
+    Distribution,
+    Label,
+    Split,
+    label_of,
+)
 
 _MAX_SHOWN = 60
 _MAX_CLASSES_SHOWN = 10
+_LABEL_OUTSIDE = {
+    Distribution.LOGNORMAL: lambda numbers: numbers <= 0,
+    Distribution.POISSON: lambda numbers: numbers < 0,
+    Distribution.LOGISTIC: lambda numbers: (numbers < 0) | (numbers > 1),
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -39,7 +53,7 @@ class TypedBatch:
 def convert(
     raw: RawBatch,
     columns: Sequence[Column],
-    label: Label | None = None,
+    label: AnyLabel | None = None,
     split: AnySplit | None = None,
 ) -> tuple[TypedBatch, tuple[Reject, ...]]:
     """Converts rows to the declared types.
@@ -47,8 +61,8 @@ def convert(
     Args:
       raw: Rows with at least the declared columns.
       columns: The declared columns.
-      label: The label, one of the columns. A row without it is rejected, even
-        where the column has a default.
+      label: The label or labels, among the columns. A row without one is rejected,
+        even where the column has a default, unless rows may have none of its classes.
       split: How rows are divided. A row that belongs to no split is rejected.
 
     Returns:
@@ -58,9 +72,8 @@ def convert(
     arrays = []
     failed: dict[int, tuple[str, str]] = {}
     for column in columns:
-        is_label = label is not None and column.name == label.column
         array, failures = _convert_column(
-            raw.table.column(column.name), column, label if is_label else None
+            raw.table.column(column.name), column, label_of(label, column.name)
         )
         arrays.append(array)
         for row, reason in failures.items():
@@ -97,19 +110,29 @@ def _convert_column(
         row: f"column {column.name}: {_show(values, row)} {reason}"
         for row, reason in {**outside, **failures}.items()
     }
-    if column.required or label is not None:
+    if column.required or (label is not None and label.separator is None):
         for row in np.flatnonzero(missing.to_numpy(zero_copy_only=False)).tolist():
             failures[row] = (
                 f"column {column.name} is required and has no value "
                 f"(found {_show(values, row)})"
             )
     if label is not None and label.classes is not None:
-        array, allowed = _match_classes(texts, array, column, label.classes)
+        array, allowed = _match_classes(texts, array, column, label)
         for row in np.flatnonzero(~allowed).tolist():
             failures.setdefault(
                 row,
                 f"column {column.name}: {_show(values, row)} is not one of the "
                 f"classes {_show_classes(label.classes)}",
+            )
+    if label is not None and label.distribution is not Distribution.NORMAL:
+        outside = _LABEL_OUTSIDE[label.distribution](
+            array.to_numpy(zero_copy_only=False)
+        )
+        for row in np.flatnonzero(outside).tolist():
+            failures.setdefault(
+                row,
+                f"column {column.name}: {_show(values, row)} is no label of the"
+                f" distribution {label.distribution.value}",
             )
     return array, failures
 
@@ -137,9 +160,12 @@ def _match_classes(
     texts: pa.StringArray | None,
     array: pa.Array,
     column: Column,
-    classes: Sequence[str],
+    label: Label,
 ) -> tuple[pa.Array, np.ndarray]:
-    """Returns the labels, strings trimmed, and whether each is a class."""
+    """Returns the labels, strings trimmed, and whether each is of the classes."""
+    classes = label.classes
+    if label.separator is not None:
+        return texts.view(pa.binary()), _all_known(texts, label)
     if column.type is ColumnType.STRING:
         array = compared = texts.view(pa.binary())
         allowed = pa.array([name.encode() for name in classes], pa.binary())
@@ -148,6 +174,17 @@ def _match_classes(
     else:
         compared, allowed = array, pa.array(map(float, classes), pa.float32())
     return array, pc.is_in(compared, value_set=allowed).to_numpy(zero_copy_only=False)
+
+
+def _all_known(texts: pa.StringArray, label: Label) -> np.ndarray:
+    """Returns, by row, whether all its labels are classes; it may have none."""
+    parts = pc.split_pattern(texts, label.separator)
+    names = trim(pc.list_flatten(parts).cast(pa.binary()))
+    allowed = pa.array(["", *label.classes])
+    bad = np.flatnonzero(~pc.is_in(names, value_set=allowed).to_numpy(False))
+    known = np.ones(len(texts), bool)
+    known[pc.list_parent_indices(parts).to_numpy()[bad]] = False
+    return known
 
 
 def _show(values: pa.Array, row: int) -> str:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers_images import png
 from helpers_records import column, constants_for, declare
 
 from model_fns import feature_layers
 from pipeline.compat import tf
-from pipeline.types import Bucketized, Crossed, Hashed, Numeric, Scaling, Vocabulary
+from pipeline.types import (
+    Bucketized,
+    Combiner,
+    Crossed,
+    Date,
+    DatePart,
+    Hashed,
+    Identity,
+    Image,
+    Numeric,
+    Scaling,
+    Vocabulary,
+)
 
 COLUMNS = (column("s", "string"), column("i", "int"), column("x", "float"))
 FEATURES = (
@@ -109,3 +122,61 @@ def test_field_vectors(encoder):
     assert found.shape == [3, 4, 4]  # s, i, hashed, x
     number = found[:, 3] / encoded["x"]
     np.testing.assert_allclose(number, [number[0]] * 3, rtol=1e-5)
+
+
+def test_several_and_weighted_values_and_images():
+    columns = (*COLUMNS, column("w", "string"), column("photo", "string"))
+    features = [
+        Vocabulary("tags", "s", embedding=2, separator="|", weights="w"),
+        Hashed("hashed", "s", 5, separator="|"),
+        Identity("id", "i", 3, weights="x", combiner=Combiner.SUM, embedding=2),
+        Date("month", "s", DatePart.MONTH),
+        Image("photo", "photo", 2, 2),
+    ]
+    declaration = declare(columns, features)
+    constants = constants_for(declaration, {"tags": [b"a", b"b"]})
+    encoder = feature_layers.FeatureEncoder(declaration, constants)
+    assert encoder.sizes == {"tags": 3, "hashed": 5, "id": 4, "month": 13}
+    encoded = encoder(
+        {
+            "s": tf.constant(["b|a|b", "", "2024-02-01"]),
+            "w": tf.constant(["2|3", "", "0.5"]),
+            "i": tf.constant([1, -1, 2], tf.int64),
+            "x": tf.constant([0.5, 2.0, -1.0]),
+            "photo": tf.constant([png(), b"", b""]),
+        }
+    )
+    assert encoded["tags"].ids.to_list() == [[1, 0, 1], [], [2]]
+    assert encoded["tags"].weights.to_list() == [[2, 3, 1], [], [0.5]]
+    assert encoded["hashed"].row_lengths().numpy().tolist() == [3, 0, 1]
+    assert encoded["id"].weights.numpy().tolist() == [0.5, 2, 0]
+    assert encoded["month"].numpy().tolist() == [12, 12, 1]
+    assert encoded["photo"].shape == [3, 2, 2, 3]
+
+    wide = feature_layers.WideLogits(encoder, 1)
+    wide(encoded)
+    random = np.random.default_rng(0)
+    tables = {w.name: random.normal(size=w.shape) for w in wide.weights}
+    wide.set_weights(list(tables.values()))
+    tags, hashed, ids, months, bias = (
+        next(v[:, 0] if v.ndim == 2 else v for n, v in tables.items() if f"{p}" in n)
+        for p in ("/tags/", "/hashed/", "/id/", "/month/", "bias")
+    )
+    first = 2 * tags[1] + 3 * tags[0] + tags[1] + 0.5 * ids[1] + months[12]
+    flat = encoded["hashed"].to_list()
+    wanted = [
+        bias[0] + first + sum(hashed[i] for i in flat[0]),
+        bias[0] + 2 * ids[3] + months[12],
+        bias[0] + 0.5 * tags[2] + hashed[flat[2][0]] + months[1],
+    ]
+    np.testing.assert_allclose(wide(encoded)[:, 0], wanted, rtol=1e-5)
+
+    assert feature_layers.DeepVector(encoder, 1)(encoded).shape == [
+        3,
+        2 + 5 + 2 + 13 + 12,
+    ]
+    fields = feature_layers.FieldVectors(encoder, 4, seed=1)(encoded)
+    assert fields.shape == [3, 5, 4]
+    assert fields[1, :2].numpy().tolist() == [[0] * 4] * 2
+    assert fields[1:, 4].numpy().tolist() == [[0] * 4] * 2
+    assert (fields[0, 4].numpy() != 0).all()

@@ -97,7 +97,8 @@ def _cases(draw):
         feature = draw(st.sampled_from(kinds))
         if feature is Numeric:
             scale = draw(st.sampled_from(Scale))
-            features.append(Numeric(name, c.name, scale, "both"))
+            clip = draw(st.none() | st.just((-1.5, 0.1)) | st.just((0.0, 1e7)))
+            features.append(Numeric(name, c.name, scale, "both", clip))
             scalings[name] = Scaling(draw(st.floats(-9, 9)), draw(st.floats(0.1, 9)))
         elif feature is Bucketized:
             cuts = draw(st.sets(st.sampled_from(_CUTS), min_size=1))

@@ -10,7 +10,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from model_fns import hparams
-from model_fns.hparams import KerasWideDeep, WideDeep
+from model_fns.premade_hparams import WideDeep
+from model_fns.tabular_hparams import Network
 from pipeline.types import UserError
 
 _WIDTHS = st.lists(st.integers(1, 2**20), min_size=1, max_size=4).map(tuple)
@@ -30,7 +31,7 @@ _SETTINGS = st.one_of(
         wide_l2=_STRENGTHS,
     ),
     st.builds(
-        KerasWideDeep,
+        Network,
         hidden_units=_WIDTHS,
         dropout=_SHARES,
         batch_norm_momentum=_OPEN_SHARES,
@@ -80,7 +81,10 @@ FORM = "not of the form name=value,name=[value,value]"
         ("hidden_units=64]", FORM),
         ("hidden_units=[[64]]", FORM),
         ("[" * 100_000, FORM),
-        ("depth=3", "'depth' is unknown to this model; it has hidden_units, dropout,"),
+        (
+            "depth=3",
+            "'depth' is unknown to this model; it has optimizer, learning_rate,",
+        ),
         ("DECIDES_VARIABLES=[a]", "is unknown to this model"),
         ("=3", "'' is unknown"),
         ("dropout=0.1,dropout=0.2", "dropout stands twice"),
@@ -134,7 +138,7 @@ def test_bad(text, said):
 )
 def test_bad_for_keras(text, said):
     with pytest.raises(UserError) as caught:
-        hparams.parse(text, KerasWideDeep)
+        hparams.parse(text, Network)
     assert said in str(caught.value)
 
 

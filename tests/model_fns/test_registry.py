@@ -13,6 +13,7 @@ from pipeline.types import (
     ColumnType,
     Declaration,
     Label,
+    Labels,
     Numeric,
     Split,
     Task,
@@ -48,7 +49,7 @@ def test_unknown_model(name):
     with pytest.raises(UserError) as caught:
         registry.find(name)
     assert str(caught.value).startswith(f"--model={name} is unknown; ")
-    assert str(caught.value).endswith("there are: wide_deep, keras_wide_deep")
+    assert f"there are: {', '.join(registry.MODELS)}" in str(caught.value)
 
 
 def test_a_near_miss_gets_a_suggestion():
@@ -56,12 +57,31 @@ def test_a_near_miss_gets_a_suggestion():
         registry.find("wide_depe")
 
 
-@pytest.mark.parametrize(
-    "label", [Label("y"), Label("y", ("0", "1")), Label("y", ("0", "1", "2"))]
-)
-def test_tasks_of_the_models(label):
-    for model in registry.MODELS.values():
-        registry.check_task(model, declaration(label), "f.yaml")
+_LABELS = {
+    Task.BINARY: Label("y", ("0", "1")),
+    Task.MULTI_CLASS: Label("y", ("0", "1", "2")),
+    Task.MULTI_LABEL: Label("y", ("0", "1", "2"), separator="|"),
+    Task.REGRESSION: Label("y"),
+    Task.MULTI_TASK: Labels({"a": Label("y"), "b": Label("a")}, {"a": 1, "b": 1}),
+}
+
+
+@pytest.mark.parametrize("name", registry.MODELS)
+@pytest.mark.parametrize("task", Task)
+def test_tasks_of_the_models(name, task):
+    model = registry.find(name)
+    if task in model.tasks or not model.tasks:
+        registry.check_task(model, declaration(_LABELS[task]), "f.yaml")
+    else:
+        with pytest.raises(
+            UserError, match=f"--model={name} does .*asks for {task.value}"
+        ):
+            registry.check_task(model, declaration(_LABELS[task]), "f.yaml")
+
+
+def test_a_model_that_needs_no_label():
+    registry.check_task(registry.find("kmeans"), declaration(None), "f.yaml")
+    assert registry.find("kmeans").does == "clustering, without a label"
 
 
 def test_no_label():

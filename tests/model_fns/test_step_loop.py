@@ -55,19 +55,24 @@ def _train(loop, batches, calls: int | None = None):
 
 def test_one_call_runs_as_many_steps_as_asked():
     _, wanted, wanted_loss, _ = _train(None, 10)
-    reached, weight, loss, _ = _train(step_loop.StepLoop(5, 100), 10, 2)
+    reached, weight, loss, _ = _train(step_loop.StepLoop((5,), 100), 10, 2)
     assert reached == [5, 10]
     assert weight == pytest.approx(wanted, rel=1e-6)
     assert loss == pytest.approx(wanted_loss, rel=1e-5)
 
 
 def test_no_call_goes_beyond_the_last_step():
-    reached, *_ = _train(step_loop.StepLoop(4, 6), 10, 2)
+    reached, *_ = _train(step_loop.StepLoop((4,), 6), 10, 2)
     assert reached == [4, 6]
 
 
+def test_a_call_ends_at_each_of_the_asked_multiples():
+    reached, *_ = _train(step_loop.StepLoop((4, 3), 10), 10, 5)
+    assert reached == [3, 4, 6, 8, 9]
+
+
 def test_the_end_of_the_data_loses_no_step():
-    reached, weight, _, step = _train(step_loop.StepLoop(4, 100), 6)
+    reached, weight, _, step = _train(step_loop.StepLoop((4,), 100), 6)
     _, wanted, _, _ = _train(None, 6)
     assert reached == [4]
     assert step == 6
@@ -81,5 +86,5 @@ def test_tensors_that_come_from_no_dataset_are_refused():
     ):
         _v1.train.create_global_step()
         step_loop.run_steps(
-            step_loop.StepLoop(2, 4), lambda f, y: None, tf.constant([1.0]), None
+            step_loop.StepLoop((2,), 4), lambda f, y: None, tf.constant([1.0]), None
         )

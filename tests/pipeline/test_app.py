@@ -99,8 +99,16 @@ FLAGS = {
     "input": "input_fn shuffle_mb shuffle_rows read_files_at_once cache"
     " prefetch_batches input_threads deterministic repeat drop_remainder direct_mb",
     "training": "model hparams batch_size epochs max_steps seed"
-    " checkpoint_steps keep_checkpoints summary_steps on_change",
-    "serving": "eval_split verify_rows keep_versions version",
+    " checkpoint_steps checkpoint_secs keep_checkpoints keep_checkpoint_every_hours"
+    " max_train_seconds steps_per_run summary_steps on_change",
+    "evaluation": "eval_steps best_metric best_mode exporters keep_exports"
+    " early_stopping_metric early_stopping_mode early_stopping_patience"
+    " early_stopping_patience_steps early_stopping_min_delta",
+    "warm_start": "warm_start_from warm_start_vars warm_start_map",
+    "serving": "eval_split verify_rows keep_versions version checkpoint"
+    " eval_only_once eval_timeout_secs",
+    "metrics": "metrics",
+    "compute": "mixed_precision xla",
     "schema": "schema",
     "checks": "against drift_threshold row_factor",
     "showing": "format rows split",
@@ -108,7 +116,7 @@ FLAGS = {
     "cluster": "strategy communication chief_hosts worker_hosts ps_hosts"
     " evaluator_hosts task_type task_index wait_seconds lost_seconds num_gpus"
     " visible_devices memory_growth memory_fraction soft_placement"
-    " log_device_placement inter_op_threads intra_op_threads xla logical_cpus",
+    " log_device_placement inter_op_threads intra_op_threads logical_cpus",
     "launcher": "chief workers ps evaluator restarts end_seconds",
     "general": "help flagfile verbosity",
 }
@@ -195,8 +203,22 @@ MISTAKES = {
     ),
     "stray word behind --": ("train -- --epochs=3", "'--epochs=3' is not a flag"),
     "pattern opened by the shell": ("preprocess --input data.csv b.csv", "'b.csv' is"),
+    "two cadences": (
+        "train --checkpoint_steps=1 --checkpoint_secs=1",
+        "give either --checkpoint_steps or --checkpoint_secs",
+    ),
+    "exporter": ("train --exporters=best,last", "takes best, latest, final or none"),
+    "checkpoint": ("export --checkpoint=old", "must be latest, best or a step"),
+    "warm start names": ("train --warm_start_map=a", "must be of the form OLD=NEW"),
+    "warm start pattern": ("train --warm_start_vars=(", "must be a regular expression"),
+    "warm start alone": ("train --warm_start_vars=x", "need --warm_start_from"),
+    "direction": ("train --best_metric=gain", "--best_mode=min or --best_mode=max is"),
+    "direction of stopping": (
+        "train --early_stopping_metric=gain",
+        "--early_stopping_mode=min or --early_stopping_mode=max is needed",
+    ),
     "unknown model": ("train --model=wide", "--model=wide is unknown"),
-    "no model": ("train --model=", "--model= is unknown; there are: wide_deep"),
+    "no model": ("train --model=", "--model= is unknown; there are: linear, "),
     "hparams": ("train --hparams=depth=3", "--hparams: 'depth' is unknown"),
     "hparams value": ("train --hparams=dropout=2", "--hparams: dropout must be"),
     "hparams date": ("train --hparams=dropout=2020-13-45", "--hparams: dropout=2020"),
@@ -369,6 +391,10 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
         "writing": ["--beam_option=--x=1", "--beam_option=--y"],
         "input": ["--shuffle_rows=all", "--norepeat", "--cache=some where"],
         "training": ["--hparams=hidden_units=[64, 32],dropout=0.1", "--epochs=0.5"],
+        "evaluation": ["--eval_steps=7", "--best_metric=auc"],
+        "warm_start": ["--warm_start_from=a b"],
+        "metrics": ["--metrics=f1@0.3,auc"],
+        "compute": ["--xla", "--mixed_precision"],
         "serving": ["--verify_rows=0", "--eval_split=eval"],
         "schema": ["--schema=a schema.pbtxt"],
         "checks": ["--against=d", "--drift_threshold=0.25"],

@@ -161,16 +161,29 @@ def test_data_that_end_end_the_training(small_job, tmp_path):
     dataset = small_job.dataset()
     rows = dataset.shards("train").rows
     flags = helpers_jobs.training_flags("wide_deep", max_steps=10_000, epochs=2.0)
-    for drop, steps in ((False, -(-2 * rows // 32)), (True, 2 * rows // 32)):
-        done = train.run(
-            str(tmp_path / str(drop)),
-            flags,
-            dataset,
+    done = train.run(
+        str(tmp_path / "model"),
+        flags,
+        dataset,
+        "",
+        helpers_jobs.QUIET,
+        InputFlags(repeat=False),
+    )
+    assert 2 * rows % 32
+    assert done.manifest.results["global_step"] == 2 * rows // 32 + 1
+
+
+def test_training_does_not_evaluate_nothing(small_job, tmp_path):
+    with pytest.raises(UserError, match="--drop_remainder leaves out all"):
+        train.run(
+            str(tmp_path / "model"),
+            helpers_jobs.training_flags("wide_deep", max_steps=1),
+            small_job.dataset(),
             "",
             helpers_jobs.QUIET,
-            InputFlags(repeat=False, drop_remainder=drop),
+            InputFlags(repeat=False, drop_remainder=True),
         )
-        assert done.manifest.results["global_step"] == steps
+    assert not (tmp_path / "model").exists()
 
 
 # --- damaged record files ----------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from input_fns import records
-from pipeline import damage, estimators, evaluate, train
+from pipeline import damage, estimators, evaluate
 from pipeline import manifest as manifests
 from pipeline.compat import tf
 from pipeline.types import ExitCode, UserError
@@ -188,12 +188,10 @@ def test_train_names_a_changed_shard(job):
     (shard,) = job.dataset_dir.glob("train-*.tfrecord")
     _flip(shard, 40)
     error = _error(
-        train.run,
-        str(job.model_dir(MODEL)),
+        helpers_jobs.run_training,
+        job.model_dir(MODEL),
         helpers_jobs.training_flags(MODEL, max_steps=20),
         job.dataset(),
-        "",
-        helpers_jobs.QUIET,
     )
     assert f"{shard} is damaged" in str(error)
     assert error.exit_code is ExitCode.BAD_DATA
@@ -203,12 +201,10 @@ def test_train_names_a_changed_checkpoint(job):
     (data,) = job.model_dir(MODEL).glob("model.ckpt-4.data-*")
     _flip(data, -2)
     error = _error(
-        train.run,
-        str(job.model_dir(MODEL)),
+        helpers_jobs.run_training,
+        job.model_dir(MODEL),
         helpers_jobs.training_flags(MODEL, max_steps=20),
         job.dataset(),
-        "",
-        helpers_jobs.QUIET,
     )
     assert "model.ckpt-4 is damaged" in str(error)
 

@@ -4,85 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import random
 from pathlib import Path
 
+import helpers_training
+import numpy as np
 import pytest
 
-from pipeline import files, model_dir, train
+from input_fns import records
+from pipeline import estimators, files, model_dir
 from pipeline.compat import tf
 from pipeline.console import Console
-from pipeline.dataset import Dataset, open_dataset
-from pipeline.flags.data import DataFlags
-from pipeline.flags.training import TrainingFlags
-from pipeline.preprocess import constants_files, stage
+from pipeline.dataset import Dataset
+from pipeline.preprocess import constants_files
 from pipeline.types import ExitCode, UserError
 
 MODELS = ("wide_deep", "keras_wide_deep")
-DECLARATION = """
-label: {column: y, classes: ["no", "yes"]}
-columns:
-  x: {type: float}
-  c: {type: string}
-  y: {type: string}
-features:
-  x: {kind: numeric}
-  c: {kind: vocabulary}
-"""
-
-
-def _settings(**changes) -> TrainingFlags:
-    values = TrainingFlags(
-        model="wide_deep",
-        hparams="hidden_units=[4]",
-        batch_size=16,
-        epochs=1.0,
-        max_steps=20,
-        seed=3,
-        checkpoint_steps=10,
-        keep_checkpoints=3,
-        summary_steps=10,
-        on_change="stop",
-    )
-    return dataclasses.replace(values, **changes)
-
-
-def _make_dataset(directory: Path, declaration: str, rows: list[str]) -> Dataset:
-    directory.mkdir(parents=True)
-    (directory / "features.yaml").write_text(declaration, encoding="utf-8")
-    (directory / "a.csv").write_text("x,c,y\n" + "\n".join(rows) + "\n")
-    settings = DataFlags(
-        input=str(directory / "a.csv"),
-        features=str(directory / "features.yaml"),
-        label=None,
-        max_reject_fraction=0.0,
-        shard_mb=1,
-        beam_options=(),
-    )
-    dataset = str(directory / "dataset")
-    stage.run(dataset, stage.plan(settings), Console(-1))
-    return open_dataset(dataset)
-
-
-def _rows(count: int, words: str = "abc") -> list[str]:
-    draw = random.Random(7)
-    rows = []
-    for _ in range(count):
-        x = draw.gauss(0, 1)
-        word = draw.choice(words)
-        rows.append(f"{x:.4f},{word},{'yes' if x + (word == 'a') > 0 else 'no'}")
-    return rows
+DECLARATION = helpers_training.DECLARATION
+_rows = helpers_training.rows
+_make_dataset = helpers_training.make_dataset
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory) -> Dataset:
-    return _make_dataset(tmp_path_factory.mktemp("data") / "d", DECLARATION, _rows(300))
+    return helpers_training.small_dataset(tmp_path_factory.mktemp("data"))
 
 
 def _train(directory: Path, dataset: Dataset, console=None, **changes):
-    return train.run(
-        str(directory), _settings(**changes), dataset, "", console or Console(-1)
-    )
+    return helpers_training.train(directory, dataset, console or Console(-1), **changes)
 
 
 def _contents(directory: Path) -> dict[str, bytes]:
@@ -236,9 +184,11 @@ def test_a_directory_in_use_is_refused(tmp_path, dataset):
     assert caught.value.exit_code is ExitCode.LOCKED
 
 
-def test_a_loss_that_becomes_nan_is_one_line_and_keeps_the_checkpoint(
-    tmp_path, dataset
+@pytest.mark.parametrize("checkpoint_steps", [1, 3])
+def test_nan_is_one_line_and_the_last_good_checkpoint_is_usable(
+    tmp_path, dataset, checkpoint_steps
 ):
+    """Nothing that is not finite is saved: neither with an evaluation nor between."""
     with pytest.raises(UserError, match="NaN.*learning_rate") as caught:
         _train(
             tmp_path / "m",
@@ -246,9 +196,23 @@ def test_a_loss_that_becomes_nan_is_one_line_and_keeps_the_checkpoint(
             model="keras_wide_deep",
             hparams="learning_rate=1e38,hidden_units=[4]",
             max_steps=200,
+            checkpoint_steps=checkpoint_steps,
+            eval_steps=3,
+            keep_checkpoints=100,
         )
     assert caught.value.exit_code is ExitCode.BAD_DATA
     assert not (tmp_path / "m" / "manifest.json").exists()
+    steps = helpers_training.checkpoint_steps(tmp_path / "m")
+    for step in steps:
+        saved = helpers_training.variables(tmp_path / "m" / f"model.ckpt-{step}")
+        assert all(np.isfinite(value).all() for value in saved.values())
+    model = model_dir.open_model(str(tmp_path / "m"))
+    found = estimators.make_estimator(model).evaluate(
+        records.eval_input_fn(
+            estimators.to_records(dataset.shards("eval")), model.declaration, 100
+        )
+    )
+    assert found["global_step"] == steps[-1]
 
 
 def test_checkpoints_are_limited_over_restarts(tmp_path, dataset):

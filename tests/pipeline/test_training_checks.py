@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from model_fns import hparams
+from model_fns import hparams, registry
 from pipeline import model_dir, training_checks
 from pipeline.flags.input import InputFlags
 from pipeline.flags.training import TrainingFlags
@@ -19,8 +19,11 @@ from pipeline.types import (
     ColumnType,
     Constants,
     Crossed,
+    Date,
+    DatePart,
     Declaration,
     Hashed,
+    Image,
     Label,
     Numeric,
     Scale,
@@ -197,9 +200,9 @@ class TestModelDirectory:
         assert opened.declaration == model.declaration
         assert opened.constants == model.constants
         assert model_dir.differences(opened.training, model.training) == []
-        kind = {"wide_deep": hparams.WideDeep, "keras_wide_deep": hparams.KerasWideDeep}
+        kind = registry.find(model.training.model).hparams
         text = changes.get("hparams", FLAGS.hparams)
-        expected = hparams.parse(text, kind[model.training.model])
+        expected = hparams.parse(text, kind)
         assert opened.settings() == expected
 
     def test_nothing_there(self, empty):
@@ -377,6 +380,17 @@ class TestSameStructure:
                 [Crossed("c", ("cut", "w"), 9)],
                 "(added c)",
             ),
+            (
+                [Hashed("h", "w", 10, weights="x")],
+                "buckets 10 -> hashed for both, buckets 10, weights x",
+            ),
+            (
+                [Vocabulary("w", "w", embedding=4, shared="g")],
+                "oov_buckets 1, 3 terms -> vocabulary for both, embedding 4,"
+                " oov_buckets 1, shared g, 3 terms",
+            ),
+            ([Date("h", "w", DatePart.MONTH)], "-> date for both, part month)"),
+            ([Image("h", "w", 2, 3)], "image for deep, height 2, width 3, channels 3"),
         ],
     )
     def test_features(self, trained, changes, said):
@@ -422,5 +436,8 @@ class TestSameStructure:
         assert f"the label ({said})" in self.error(with_label(planned(trained), label))
 
     def test_what_has_no_effect_on_the_variables(self, trained):
-        changes = [Numeric("x", "x", Scale.LOG), Vocabulary("w", "w", 3, 2, 1, 4)]
+        changes = [
+            Numeric("x", "x", Scale.LOG, clip=(0.0, 1.0)),
+            Vocabulary("w", "w", 3, 2, 1, 4, separator="|"),
+        ]
         training_checks.check_same_structure(planned(trained, *changes))

@@ -161,7 +161,7 @@ WRONG = {
     "columns is empty": (f"columns:{HERE}\nfeatures: {{}}", "columns: needs a mapping"),
     "unknown part": (
         whole(top=f"{HERE}colums:\n  a: 1"),
-        "colums: unknown; allowed here: columns, features, label, weight, split",
+        "colums: unknown; allowed here: columns, features, label, labels, weight, split",
     ),
     "twice": (whole(f"{HERE}n: {{type: int}}"), "columns: 'n' stands twice"),
     "twice, one quoted": (whole(f'{HERE}"n": {{type: int}}'), "'n' stands twice"),
@@ -419,7 +419,7 @@ WRONG = {
     ),
     "2^40 oov buckets": (
         whole(features=f"s: {{kind: vocabulary, oov_buckets: {HERE}1099511627776}}"),
-        "4,096 GiB",
+        "1099511627776 oov_buckets would need 24,576 GiB",
     ),
     "no buckets": (whole(features=f"s: {HERE}{{kind: hashed}}"), "needs buckets"),
     "one bucket": (
@@ -428,8 +428,8 @@ WRONG = {
     ),
     "2^40 buckets": (
         whole(features=f"s: {{kind: hashed, buckets: {HERE}1099511627776}}"),
-        "1099511627776 buckets would need 4,096 GiB for one weight each; at most"
-        " 2147483647 are allowed",
+        "1099511627776 buckets would need 24,576 GiB in training (weights, and the"
+        " optimizer's two numbers for each); this machine has",
     ),
     "cross of one": (
         whole(features=f"c: {{kind: crossed, of: {HERE}[n], buckets: 9}}"),

@@ -9,19 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import declaration
+from pipeline import declaration, environment
 from pipeline.types import (
     Bucketized,
     Column,
     ColumnType,
+    Combiner,
     Crossed,
+    Date,
+    DatePart,
     Declaration,
     Feature,
     Hashed,
+    Image,
     Label,
     Numeric,
     Scale,
     Split,
+    Text,
+    TextSplit,
+    TokenSequence,
     Vocabulary,
 )
 
@@ -99,6 +106,54 @@ def _label(draw, columns: dict[str, Column]) -> Label | None:
     return Label(column.name, draw(classes))
 
 
+_COMBINERS = st.sampled_from(Combiner)
+
+
+@st.composite
+def _several(draw, column: Column) -> dict:
+    if column.type is not ColumnType.STRING or draw(st.booleans()):
+        return {}
+    return {"separator": draw(_ANY_TEXT.filter(bool)), "combiner": draw(_COMBINERS)}
+
+
+@st.composite
+def _content(draw, kind: str, name: str, column: str) -> Feature:
+    if kind == "date":
+        part = draw(st.sampled_from(DatePart))
+        if part.size is None:
+            return Date(name, column, part, draw(st.sampled_from(Scale)), use="deep")
+        return Date(name, column, part, embedding=draw(_EMBEDDINGS), use=draw(_USES))
+    if kind == "image":
+        sides = st.integers(1, 8192)
+        return Image(
+            name, column, draw(sides), draw(sides), draw(st.sampled_from([1, 3, 4]))
+        )
+    lookup = draw(
+        st.fixed_dictionaries({"buckets": st.integers(2, 2**31 - 1)})
+        | st.fixed_dictionaries(
+            {}, optional={"top_k": st.integers(1, 9), "min_count": st.integers(1, 9)}
+        )
+    )
+    lookup |= {"embedding": draw(_EMBEDDINGS), "use": draw(_USES)}
+    lookup |= {"combiner": draw(_COMBINERS)}
+    if kind == "sequence":
+        separator = draw(_ANY_TEXT.filter(bool))
+        return TokenSequence(
+            name, column, separator, draw(st.integers(1, 2**16)), **lookup
+        )
+    split = draw(st.sampled_from(TextSplit))
+    pattern = draw(st.sampled_from(["a|b", "\\W+", '"', "[,; ]"]))
+    return Text(
+        name,
+        column,
+        draw(st.booleans()),
+        split,
+        pattern if split is TextSplit.REGEX else None,
+        draw(st.integers(1, 8)),
+        **lookup,
+    )
+
+
 @st.composite
 def _feature(draw, name: str, column: Column) -> Feature:
     kinds = []
@@ -106,9 +161,22 @@ def _feature(draw, name: str, column: Column) -> Feature:
         kinds += ["numeric", "bucketized"]
     if column.type is not ColumnType.FLOAT:
         kinds += ["vocabulary", "hashed"]
+    if column.type is not ColumnType.FLOAT:
+        kinds += ["date"]
+    if column.type is ColumnType.STRING:
+        kinds += ["text", "sequence", "image"]
     kind = draw(st.sampled_from(kinds))
     if kind == "numeric":
-        return Numeric(name, column.name, draw(st.sampled_from(Scale)), draw(_USES))
+        clip = st.tuples(st.floats(-9, 0), st.floats(1, 9))
+        return Numeric(
+            name,
+            column.name,
+            draw(st.sampled_from(Scale)),
+            draw(_USES),
+            draw(st.none() | clip),
+        )
+    if kind in ("date", "text", "sequence", "image"):
+        return draw(_content(kind, name, column.name))
     if kind == "bucketized":
         cuts = st.lists(_FINITE, min_size=1, max_size=4, unique=True)
         boundaries = draw(st.none() | cuts.map(sorted).map(tuple))
@@ -125,9 +193,17 @@ def _feature(draw, name: str, column: Column) -> Feature:
             draw(st.integers(1, 2**31 - 1)),
             draw(_EMBEDDINGS),
             draw(_USES),
+            **draw(_several(column)),
         )
     buckets = draw(st.integers(2, 2**31 - 1))
-    return Hashed(name, column.name, buckets, draw(_EMBEDDINGS), draw(_USES))
+    return Hashed(
+        name,
+        column.name,
+        buckets,
+        draw(_EMBEDDINGS),
+        draw(_USES),
+        **draw(_several(column)),
+    )
 
 
 @st.composite
@@ -144,7 +220,8 @@ def declarations(draw) -> Declaration:
         if (feature.KIND, feature.column) not in taken:
             taken.add((feature.KIND, feature.column))
             features[name] = feature
-    parts = [n for n, f in features.items() if not isinstance(f, Numeric)]
+    crossable = (Bucketized, Vocabulary, Hashed)
+    parts = [n for n, f in features.items() if isinstance(f, crossable)]
     if len(parts) >= 2 and "cross" not in features:
         of = draw(st.lists(st.sampled_from(parts), min_size=2, unique=True))
         features["cross"] = Crossed("cross", tuple(of), 9, draw(_EMBEDDINGS))
@@ -157,6 +234,14 @@ def declarations(draw) -> Declaration:
         draw(_ANY_TEXT),
     )
     return Declaration(columns, features, split, label, weight)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _much_memory():
+    """Declarations of any size are written and read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(environment, "memory_bytes", lambda: 2**80)
+        yield
 
 
 def written_and_read(value: Declaration, comment: str = "") -> Declaration:

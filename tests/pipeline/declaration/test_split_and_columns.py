@@ -104,7 +104,7 @@ def test_what_is_written_is_read_back(tmp_path, text, split):
         ("eval: [2], ", "", "split.values: needs exactly train, eval, test"),
         ("by: column", "by: tim", ":2:7: split.by: 'tim' is unknown; allowed: hash"),
         ("by: column", "by: time", "split: needs boundaries|unknown; allowed here"),
-        ("buckets: 7", "buckets: 1099511627776", r"buckets: 10995\d+ buckets would need 4,096 GiB for one weight each"),
+        ("buckets: 7", "buckets: 1099511627776", r"buckets: 10995\d+ buckets would need 49,152 GiB in training"),
         ("buckets: 7", "buckets: 0", "0 is not a whole number of at least 1"),
         ("column: day", "column: day, key: [age]", "line|mapping|YAML"),
     ],
@@ -134,7 +134,7 @@ def test_mistakes_in_boundaries(tmp_path, old, new, message):
 
 def test_a_million_million_ids_are_refused_with_an_estimate(tmp_path):
     text = COLUMNS.replace("buckets: 7, embedding: 3", f"buckets: {2**40}")
-    with pytest.raises(UserError, match="would need 4,096 GiB for one weight each"):
+    with pytest.raises(UserError, match="would need 24,576 GiB in training"):
         load(tmp_path, text)
 
 

@@ -14,6 +14,8 @@ from pipeline.types import (
     Bucketized,
     Column,
     ColumnType,
+    Date,
+    DatePart,
     Hashed,
     Label,
     Numeric,
@@ -172,6 +174,34 @@ class TestFeatures:
     def test_hashed(self, infer):
         values = [f"v{i % 50_001}" for i in range(100_002)]
         assert infer(x=values).features["x"] == Hashed("x", "x", 10_000, 16)
+
+    def test_dates(self, infer):
+        days = [f"2024-0{1 + i % 9}-1{i % 10}" for i in range(90)]
+        found = infer(x=[*days, "", "NA"]).features
+        parts = [(f.part, f.use) for f in found.values() if isinstance(f, Date)]
+        assert parts == [
+            (DatePart.MONTH, "both"),
+            (DatePart.DAY, "both"),
+            (DatePart.WEEKDAY, "both"),
+        ]
+        assert list(found)[2:] == ["x_month", "x_day", "x_weekday"]
+
+    def test_times_are_no_identifiers(self, infer):
+        times = [f"20{10 + i}-05-07 {i % 24:02d}:30:00.5" for i in range(60)]
+        found = infer(x=times, x_hour=["a", "b"] * 30).features
+        assert found["x_year"] == Date("x_year", "x", DatePart.YEAR, use="deep")
+        assert found["x_hour_2"].part is DatePart.HOUR
+        assert isinstance(found["x_hour"], Vocabulary)
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            ["2024-01-01", "2024-01-02"] * 40,
+            [f"2024-0{1 + i % 9}-1{i % 10}" for i in range(90)] + ["soon"] * 90,
+        ],
+    )
+    def test_few_dates_and_what_is_no_date(self, infer, values):
+        assert isinstance(infer(x=values).features["x"], Vocabulary)
 
     @pytest.mark.parametrize(
         "values",

@@ -91,7 +91,7 @@ def test_one_rule_in_training_evaluation_and_serving(job, name, tmp_path):
 def test_a_huge_number_of_ids_is_refused_at_once(tmp_path):
     path = tmp_path / "features.yaml"
     path.write_text(DECLARATION.replace("buckets: 10", f"buckets: {2**40}"))
-    with pytest.raises(UserError, match="buckets would need 4,096 GiB"):
+    with pytest.raises(UserError, match="buckets would need 36,864 GiB"):
         declarations.load(str(path))
 
 
