@@ -118,9 +118,7 @@ def limit(directory: str, keep: int) -> None:
     there = listed(directory)
     if len(there) <= keep:
         return
-    write_state(
-        directory, [os.path.relpath(c.path, directory) for c in there[-keep:]]
-    )
+    write_state(directory, [os.path.relpath(c.path, directory) for c in there[-keep:]])
     for old in there[:-keep]:
         for part in parts(old.path):
             os.remove(part)

@@ -7,6 +7,7 @@ exception can reach it. So a thread looks whether the others still accept connec
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import sys
@@ -117,6 +118,7 @@ def watched(
     is_over: Callable[[], bool],
     find_failure: Callable[[], str | None] = lambda: None,
     on_loss: Callable[[str], None] = lambda reason: None,
+    over_seconds: float = math.inf,
 ):
     """Watches while the body runs; if a task is lost, the process exits.
 
@@ -127,14 +129,22 @@ def watched(
       is_over: Whether training has ended, so that tasks may leave.
       find_failure: Returns why the leader says that training failed, if it does.
       on_loss: Called with the reason before the process exits.
+      over_seconds: How long the body may go on when training has ended; the process
+        then exits with code 0. A worker that is late waits for ps tasks that left.
     """
     stop = threading.Event()
 
     def run():
+        end = math.inf
         while not stop.wait(_EVERY_SECONDS):
             with contextlib.suppress(UserError):
                 reason = watch.look() or find_failure()
-                if reason is None or stop.is_set() or is_over():
+                if is_over():
+                    end = min(end, time.monotonic() + over_seconds)
+                    if time.monotonic() > end and not stop.is_set():
+                        leave("cluster: training is complete", 0)
+                    continue
+                if reason is None or stop.is_set():
                     continue
                 with contextlib.suppress(Exception):
                     on_loss(reason)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from pipeline.types import ExitCode, UserError
 Lead = Callable[[Runner, Callable[[int], None]], Any]
 MakeJob = Callable[[Runner, int], Job]
 _POLL_SECONDS = 0.5
+_OVER_SECONDS = 10
 
 
 class _Leader:
@@ -159,7 +161,11 @@ def _follow(
     console: Console,
 ) -> None:
     task = choice.cluster.task
-    with peers.watched(leader.watch, leader.is_over, leader.find_failure):
+    # The evaluator may take long over the last checkpoint; a worker has nothing to add.
+    over_seconds = math.inf if task.type == EVALUATOR else _OVER_SECONDS
+    with peers.watched(
+        leader.watch, leader.is_over, leader.find_failure, over_seconds=over_seconds
+    ):
         runner = Runner(strategies.make(choice), preemption)
         preemption.install()
         if task.type == PS:
