@@ -40,12 +40,16 @@ def _estimator(
 ) -> estimator.Estimator:
     settings = plan.settings
     further = runner.distribution.run_config()
+    if runner.distribution.choice.is_in_step:
+        # Else TensorFlow saves as well, beside our hooks.
+        further |= {"save_checkpoints_secs": None, "save_checkpoints_steps": None}
+    else:
+        further["save_checkpoints_steps"] = plan.eval_steps
     if settings.keep_checkpoint_every_hours is not None:
         further["keep_checkpoint_every_n_hours"] = settings.keep_checkpoint_every_hours
     trained = estimators.make_estimator(
         plan.model,
         plan.options,
-        save_checkpoints_steps=plan.eval_steps,
         keep_checkpoint_max=settings.keep_checkpoints,
         save_summary_steps=settings.summary_steps,
         log_step_count_steps=settings.summary_steps,
@@ -58,8 +62,10 @@ def _estimator(
     return warm_start.warm_started(trained, plan.model, plan.warm_start, console)
 
 
-def _saving_hooks(plan: Plan, loop: StepLoop, evaluating: Sequence) -> list:
-    settings, directory = plan.settings, plan.model.directory
+def _saving_hooks(
+    plan: Plan, loop: StepLoop, directory: str, evaluating: Sequence
+) -> list:
+    settings = plan.settings
     found = [
         saving_hooks.CheckpointHook(
             directory,
@@ -143,12 +149,14 @@ def make_job(
     # stop, so that training stops at that step.
     found: list = []
     if runner.distribution.choice.cluster.is_leader:
+        found.append(hooks.ProgressHook(console, settings.batch_size, loop))
+    place = runner.saves_to(directory)
+    if place is not None:
         listeners = []
         if runner.evaluates:
             evaluate = _evaluate_new(local, evaluation)
             listeners.append(EvaluateNewCheckpoints(directory, evaluate))
-        found.append(hooks.ProgressHook(console, settings.batch_size, loop))
-        found += _saving_hooks(plan, loop, listeners)
+        found += _saving_hooks(plan, loop, place, listeners)
     if loop.longest > 1:
         found.append(LastStepHook(loop.last_step))
     if plan.stopping is not None:

@@ -35,6 +35,11 @@ class Choice:
         return self.strategy in _ON_PS
 
     @property
+    def is_in_step(self) -> bool:
+        """Whether several processes take each step together."""
+        return self.strategy == _ACROSS_WORKERS
+
+    @property
     def workers(self) -> int:
         """Number of processes that read the data; 1 where it is unknown."""
         return 1 if self.cluster.sparse else max(1, len(self.cluster.trainers))

@@ -46,7 +46,12 @@ def check_plan(choice: Choice, plan: Plan) -> None:
             "--max_train_seconds is for one machine: the tasks of a cluster would not"
             " stop together; send SIGTERM instead"
         )
-    if plan.stopping is not None and not choice.is_asynchronous and choice.workers > 1:
+    if settings.checkpoint_secs is not None and choice.is_in_step:
+        raise UserError(
+            "--checkpoint_secs: workers in step save all at the same step; give"
+            " --checkpoint_steps"
+        )
+    if plan.stopping is not None and choice.is_in_step:
         raise UserError(
             "--early_stopping_metric: workers in step cannot stop early, since each"
             " would wait for the others; use parameter servers or one machine"

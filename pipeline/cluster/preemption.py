@@ -128,7 +128,7 @@ class PreemptionHook(_v1.train.SessionRunHook):
         guards: Sequence[_v1.train.CheckpointSaverListener],
     ):
         self._preemption = preemption
-        self._guards = guards if directory is not None else ()
+        self._guards = guards
         self._directory = directory
 
     def begin(self):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Any
 
 from input_fns.shares import Shard
@@ -61,6 +62,20 @@ class Runner:
         """
         cluster = self.distribution.choice.cluster
         return cluster.is_cluster and cluster.is_leader and not cluster.has_evaluator
+
+    def saves_to(self, directory: str) -> str | None:
+        """Returns where this process saves checkpoints of a model directory, if it does.
+
+        Saving takes part in collective operations, so that workers in step have to
+        save all at once; those that do not lead do it aside, as TensorFlow has it.
+        """
+        choice = self.distribution.choice
+        if choice.cluster.is_leader:
+            return directory
+        task = choice.cluster.task
+        if choice.is_in_step and task in choice.cluster.trainers:
+            return os.path.join(directory, f"tmp_{task.type}_{task.index}")
+        return None
 
     def evaluation_hooks(self) -> list[tf.compat.v1.train.SessionRunHook]:
         """Returns hooks for each evaluation: SIGTERM ends it."""

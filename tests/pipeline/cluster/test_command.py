@@ -36,6 +36,11 @@ def _check(cluster, dataset, directory, **changes):
     [
         (_PS, {"steps_per_run": 5}, "--steps_per_run=5: in a cluster"),
         (_PS, {"max_train_seconds": 5}, "--max_train_seconds is for one machine"),
+        (
+            _IN_STEP,
+            {"checkpoint_secs": 5, "checkpoint_steps": None},
+            "in step save all at the same step",
+        ),
         (_IN_STEP, _EARLY, "workers in step cannot stop early"),
     ],
 )
