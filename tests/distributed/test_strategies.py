@@ -31,27 +31,27 @@ _MODEL = "wide_deep"
 
 
 @pytest.fixture(scope="module")
-def one_replica(small_job, tmp_path_factory):
+def one_replica(untrained_job, tmp_path_factory):
     """Returns a model's directory after a step, and after another one.
 
     Initial weights depend on the graph, so that replicas have to start from a
     checkpoint to be compared.
     """
     root = tmp_path_factory.mktemp("one_replica")
-    _train(small_job, root / "first", _MODEL, 1)
+    _train(untrained_job, root / "first", _MODEL, 1)
     shutil.copytree(root / "first", root / "second")
-    _train(small_job, root / "second", _MODEL, 2)
+    _train(untrained_job, root / "second", _MODEL, 2)
     return root / "first", root / "second"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", STRATEGIES.values(), ids=STRATEGIES)
 def test_a_step_on_the_global_batch_is_the_step_of_one_replica(
-    small_job, one_replica, tmp_path, flags
+    untrained_job, one_replica, tmp_path, flags
 ):
     first, second = one_replica
     shutil.copytree(first, tmp_path / "model")
-    _train(small_job, tmp_path / "model", _MODEL, 2, *flags)
+    _train(untrained_job, tmp_path / "model", _MODEL, 2, *flags)
     expected, found, before = map(weights, (second, tmp_path / "model", first))
     assert found.keys() == expected.keys()
     moved = 0
@@ -66,13 +66,13 @@ def test_a_step_on_the_global_batch_is_the_step_of_one_replica(
 
 
 @pytest.mark.slow
-def test_evaluation_is_that_of_one_replica(small_job, tmp_path):
+def test_evaluation_is_that_of_one_replica(untrained_job, tmp_path):
     """The same checkpoint, evaluated by train under a strategy, and by evaluate."""
     flags = STRATEGIES["mirrored"]
-    _train(small_job, tmp_path / "model", _MODEL, 4, *flags)
+    _train(untrained_job, tmp_path / "model", _MODEL, 4, *flags)
     done = run(
         "evaluate",
-        f"--dataset_dir={small_job.dataset_dir}",
+        f"--dataset_dir={untrained_job.dataset_dir}",
         f"--model_dir={tmp_path}/model",
         f"--evaluation_dir={tmp_path}/evaluation",
         "--eval_split=eval",
@@ -85,8 +85,8 @@ def test_evaluation_is_that_of_one_replica(small_job, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_batch_that_does_not_divide_is_refused(small_job, tmp_path):
-    flags = train_flags(small_job, tmp_path / "model", _MODEL, batch_size=33)
+def test_a_batch_that_does_not_divide_is_refused(untrained_job, tmp_path):
+    flags = train_flags(untrained_job, tmp_path / "model", _MODEL, batch_size=33)
     done = run("train", *flags, *STRATEGIES["mirrored"])
     assert done.returncode == 2
     assert "--batch_size=33" in done.stderr

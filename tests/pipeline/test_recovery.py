@@ -34,9 +34,9 @@ def _newest(directory) -> str:
 @pytest.mark.parametrize("suffix", ["index", "data-00000-of-00001"])
 @pytest.mark.parametrize("size", [None, 0, 100])
 def test_the_checkpoint_before_a_damaged_one_is_used(
-    small_job, tmp_path, capsys, suffix, size
+    untrained_job, tmp_path, capsys, suffix, size
 ):
-    _train(small_job, tmp_path, max_steps=8)
+    _train(untrained_job, tmp_path, max_steps=8)
     path = tmp_path / f"model.ckpt-8.{suffix}"
     if size is None:
         path.unlink()
@@ -49,11 +49,11 @@ def test_the_checkpoint_before_a_damaged_one_is_used(
     assert list(tmp_path.glob("damaged-model.ckpt-8.*"))
 
 
-def test_training_goes_on_from_there_to_the_same_weights(small_job, tmp_path):
-    _train(small_job, tmp_path / "whole", max_steps=12)
-    _train(small_job, tmp_path / "cut", max_steps=8)
+def test_training_goes_on_from_there_to_the_same_weights(untrained_job, tmp_path):
+    _train(untrained_job, tmp_path / "whole", max_steps=12)
+    _train(untrained_job, tmp_path / "cut", max_steps=8)
     os.truncate(tmp_path / "cut" / "model.ckpt-8.data-00000-of-00001", 100)
-    result = _train(small_job, tmp_path / "cut", max_steps=12)
+    result = _train(untrained_job, tmp_path / "cut", max_steps=12)
     assert result.steps == 8
     readers = [tf.train.load_checkpoint(str(tmp_path / n)) for n in ("whole", "cut")]
     for name in readers[0].get_variable_to_shape_map():
@@ -61,8 +61,8 @@ def test_training_goes_on_from_there_to_the_same_weights(small_job, tmp_path):
         assert found == pytest.approx(expected, abs=1e-6), name
 
 
-def test_whole_checkpoints_stay(small_job, tmp_path, capsys):
-    _train(small_job, tmp_path, max_steps=4)
+def test_whole_checkpoints_stay(untrained_job, tmp_path, capsys):
+    _train(untrained_job, tmp_path, max_steps=4)
     before = sorted(path.name for path in tmp_path.iterdir())
     recovery.fall_back(str(tmp_path), Console())
     assert sorted(path.name for path in tmp_path.iterdir()) == before
@@ -77,12 +77,12 @@ def _command(job, directory, **changes):
     return command + [f"--{name}={value}" for name, value in flags.items()]
 
 
-def test_a_full_disk_is_one_line_and_harms_nothing(small_job, tmp_path):
+def test_a_full_disk_is_one_line_and_harms_nothing(untrained_job, tmp_path):
     """A limit on the size of files fails where a full disk would."""
-    _train(small_job, tmp_path, max_steps=4)
+    _train(untrained_job, tmp_path, max_steps=4)
     limit = (tmp_path / "model.ckpt-4.data-00000-of-00001").stat().st_size // 2
     done = subprocess.run(
-        _command(small_job, tmp_path, max_steps=8, checkpoint_steps=2),
+        _command(untrained_job, tmp_path, max_steps=8, checkpoint_steps=2),
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -92,16 +92,19 @@ def test_a_full_disk_is_one_line_and_harms_nothing(small_job, tmp_path):
     assert done.returncode == 2, done.stderr[-2000:]
     assert f"cannot write in {tmp_path}: File too large" in done.stderr
     assert "Traceback" not in done.stderr
-    assert _train(small_job, tmp_path, max_steps=8).manifest.results["global_step"] == 8
+    assert (
+        _train(untrained_job, tmp_path, max_steps=8).manifest.results["global_step"]
+        == 8
+    )
 
 
 @pytest.mark.slow
-def test_sigterm_saves_and_the_rerun_equals_an_undisturbed_run(small_job, tmp_path):
+def test_sigterm_saves_and_the_rerun_equals_an_undisturbed_run(untrained_job, tmp_path):
     directory = tmp_path / "model"
     process = subprocess.Popen(
         # Without evaluations, which SIGTERM would end at once.
         _command(
-            small_job,
+            untrained_job,
             directory,
             max_steps=1_000_000,
             checkpoint_steps=50,
@@ -123,8 +126,8 @@ def test_sigterm_saves_and_the_rerun_equals_an_undisturbed_run(small_job, tmp_pa
     saved = int(_newest(directory).rsplit("-", 1)[1])
     assert saved >= 50
     assert f"a checkpoint is saved at step {saved:,}" in said
-    _train(small_job, directory, max_steps=saved + 5)
-    _train(small_job, tmp_path / "whole", max_steps=saved + 5)
+    _train(untrained_job, directory, max_steps=saved + 5)
+    _train(untrained_job, tmp_path / "whole", max_steps=saved + 5)
     readers = [
         tf.train.load_checkpoint(str(path)) for path in (directory, tmp_path / "whole")
     ]
