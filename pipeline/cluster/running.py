@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 from typing import Any
 
 from input_fns.shares import Shard
@@ -123,6 +124,9 @@ class Runner:
         with self.environment(), self.preemption.in_session():
             trained = with_mean_loss(job.trained, replicas)
             result = estimator.train_and_evaluate(trained, spec, job.evaluation)
+        aside = self.saves_to(trained.model_dir)
+        if aside and not cluster.is_leader:
+            shutil.rmtree(aside, ignore_errors=True)
         return result[0] if result else None
 
     def serve(self) -> tf.distribute.Server:
