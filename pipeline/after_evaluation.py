@@ -9,12 +9,14 @@ import os
 from collections.abc import Mapping
 
 from export import exporters
-from pipeline import best, evaluations
+from pipeline import best, evaluations, files
 from pipeline.compat import estimator
 from pipeline.console import Console
 from pipeline.evaluations import Evaluation
 from pipeline.train_plan import Plan
 from pipeline.version_writer import VersionWriter
+
+_WAIT_SECONDS = 600
 
 
 def _numbers(metrics: Mapping) -> dict[str, float]:
@@ -93,7 +95,11 @@ def evaluate(
 ) -> dict[str, float]:
     """Returns the metrics of a checkpoint, as train_and_evaluate finds them."""
     return trained.evaluate(
-        spec.input_fn, steps=spec.steps, name=spec.name, checkpoint_path=checkpoint
+        spec.input_fn,
+        steps=spec.steps,
+        hooks=spec.hooks,
+        name=spec.name,
+        checkpoint_path=checkpoint,
     )
 
 
@@ -107,9 +113,16 @@ def export(
     """Runs the exporters of a spec, each of which may have run for this checkpoint.
 
     For the cases that train_and_evaluate leaves out: a checkpoint whose evaluation a
-    kill prevented, and the end of a training that stops before max_steps or had nothing
-    left to do.
+    kill prevented, the end of a training that stops before max_steps or had nothing
+    left to do, and clusters.
+
+    In a cluster the leader and the evaluator may get here at the same time.
+
+    Raises:
+      UserError: The other one takes too long.
     """
-    for exporter in spec.exporters:
-        path = os.path.join(trained.model_dir, "export", exporter.name)
-        exporter.export(trained, path, checkpoint, metrics, is_final)
+    shared = os.path.join(trained.model_dir, evaluations.FILE_NAME)
+    with files.locked(shared, _WAIT_SECONDS):
+        for exporter in spec.exporters:
+            path = os.path.join(trained.model_dir, "export", exporter.name)
+            exporter.export(trained, path, checkpoint, metrics, is_final)

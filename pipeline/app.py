@@ -20,12 +20,14 @@ from pipeline.commands import COMMANDS, Command
 from pipeline.console import Console
 from pipeline.flags import (
     checks,
+    cluster,
     compute,
     data,
     evaluation,
     exporting,
     general,
     input,
+    launcher,
     metrics,
     output,
     paths,
@@ -58,6 +60,8 @@ _TOPICS = {
     "serve": serve,
     "metrics": metrics,
     "compute": compute,
+    "cluster": cluster,
+    "launcher": launcher,
     "general": general,
 }
 _FLAG = re.compile(r"--?(?:no)?([A-Za-z_]\w*)")
@@ -65,6 +69,7 @@ _FLAG = re.compile(r"--?(?:no)?([A-Za-z_]\w*)")
 _SYSTEM_ERRORS = (
     errno.EACCES,
     errno.EDQUOT,
+    errno.EFBIG,
     errno.ELOOP,
     errno.ENAMETOOLONG,
     errno.ENOSPC,
@@ -249,6 +254,9 @@ def _run(arguments: Sequence[str]) -> None:
             checks=checks.read(values),
             showing=showing.read(values),
             options=compute.read(values),
+            cluster=cluster.read(values),
+            launcher=launcher.read(values),
+            tf_config=environment.take_tf_config(),
             output=output.read(values),
             given=_given_flags(given),
             flagfile=_as_flagfile(name, values, topic_of),

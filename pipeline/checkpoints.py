@@ -45,7 +45,7 @@ def parts(path: str) -> list[str]:
     )
 
 
-def _state(directory: str) -> tuple[list[str], str | None]:
+def read_state(directory: str) -> tuple[list[str], str | None]:
     """Returns the paths in the state file, oldest first, and that of the newest."""
     try:
         with open(os.path.join(directory, STATE_FILE), encoding="utf-8") as f:
@@ -71,7 +71,7 @@ def listed(directory: str) -> list[Checkpoint]:
     The last one is where training goes on.
     """
     found = []
-    for path in _state(directory)[0]:
+    for path in read_state(directory)[0]:
         match = _PREFIX.fullmatch(path)
         if match and os.path.exists(f"{path}.index"):
             found.append(Checkpoint(path, int(match.group(2))))
@@ -88,7 +88,7 @@ def repair(directory: str) -> Checkpoint | None:
       That checkpoint, where the state file named another one.
     """
     there = listed(directory)
-    if not there or there[-1].path == _state(directory)[1]:
+    if not there or there[-1].path == read_state(directory)[1]:
         return None
     write_state(directory, [os.path.relpath(c.path, directory) for c in there])
     return there[-1]

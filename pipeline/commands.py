@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from export import versions
 from pipeline import environment, files, predict, show, show_models, stage_commands
+from pipeline.cluster import command as cluster_command
 from pipeline.dataset import open_dataset
 from pipeline.invocation import Invocation
 from pipeline.preprocess.sources import registry as sources_registry
@@ -129,7 +130,7 @@ class Command:
     takes_arguments: bool = False
 
 
-_TRAIN = ("training", "evaluation", "warm_start", "metrics", "compute")
+_TRAIN = ("training", "evaluation", "warm_start", "metrics", "compute", "cluster")
 
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
@@ -165,6 +166,13 @@ COMMANDS: Mapping[str, Command] = {
         ("paths", "data", "schema", "input", *_TRAIN, "general"),
         stage_commands.run_train,
         "train --work_dir=work/census --model=wide_deep --epochs=10",
+    ),
+    "cluster": Command(
+        "train in a local cluster of processes, from start to end",
+        ("launcher", "general"),
+        cluster_command.run_cluster,
+        "cluster --workers=2 --ps=1 --evaluator -- train --work_dir=work/census",
+        takes_arguments=True,
     ),
     "evaluate": Command(
         "metrics of a trained model on a split",

@@ -12,11 +12,19 @@ from pipeline.types import Declaration, UserError
 _v1 = tf.compat.v1
 
 
-def session_config(options: EstimatorOptions) -> tf.compat.v1.ConfigProto | None:
-    """Returns what `RunConfig` needs; None stands for its default."""
+def session_config(
+    options: EstimatorOptions, base: tf.compat.v1.ConfigProto | None = None
+) -> tf.compat.v1.ConfigProto | None:
+    """Returns what `RunConfig` needs; None stands for its default.
+
+    Args:
+      base: What other options ask for.
+    """
     if not options.xla:
-        return None
+        return base
     config = _v1.ConfigProto(allow_soft_placement=True)
+    if base is not None:
+        config.CopyFrom(base)
     level = _v1.OptimizerOptions.ON_1
     config.graph_options.optimizer_options.global_jit_level = level
     return config

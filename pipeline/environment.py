@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import shutil
@@ -45,6 +46,36 @@ def set_verbosity(verbosity: int) -> None:
         logging.getLogger(name).setLevel(logging.INFO if noisy else logging.ERROR)
 
 
+_TF_CONFIG = "TF_CONFIG"
+
+
+def take_tf_config() -> str | None:
+    """Returns TF_CONFIG and removes it, so that TensorFlow sees none unless told to.
+
+    Every RunConfig and several strategies read it by themselves, whatever they are for.
+    """
+    return os.environ.pop(_TF_CONFIG, None)
+
+
+@contextlib.contextmanager
+def tf_config(value: dict) -> Iterator[None]:
+    """Lets TensorFlow see a TF_CONFIG in the body; {} stands for none."""
+    before = os.environ.pop(_TF_CONFIG, None)
+    if value:
+        os.environ[_TF_CONFIG] = json.dumps(value)
+    try:
+        yield
+    finally:
+        os.environ.pop(_TF_CONFIG, None)
+        if before is not None:
+            os.environ[_TF_CONFIG] = before
+
+
+def with_tf_config(value: dict) -> dict[str, str]:
+    """Returns the environment of a process that is a task of a cluster."""
+    return {**os.environ, _TF_CONFIG: json.dumps(value)}
+
+
 @contextlib.contextmanager
 def _quiet_stderr() -> Iterator[None]:
     """Holds back what native code writes to standard error, unless the body fails."""
@@ -74,5 +105,6 @@ def load_tensorflow(verbosity: int) -> None:
     with quiet:
         from pipeline.compat import tf
 
-        # Looking for GPUs says something as well.
+        # Looking for GPUs says something as well. It does not initialise devices, so
+        # that they can still be configured.
         tf.config.list_physical_devices()

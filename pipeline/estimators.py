@@ -33,12 +33,14 @@ def _check_strategy(strategy: tf.distribute.Strategy | None) -> None:
 def make_estimator(
     model: TrainedModel,
     options: EstimatorOptions = DEFAULT_OPTIONS,
+    session_config: tf.compat.v1.ConfigProto | None = None,
     **run_config,
 ) -> estimator.Estimator:
     """Returns the Estimator of a model directory.
 
     Args:
       options: Further metrics, and how numbers are computed.
+      session_config: How its sessions use devices; None for TensorFlow's default.
       run_config: Further settings of `RunConfig`, e.g. save_checkpoints_steps.
 
     Raises:
@@ -49,7 +51,7 @@ def make_estimator(
     config = estimator.RunConfig(
         model_dir=model.directory,
         tf_random_seed=model.training.seed,
-        session_config=computing.session_config(options),
+        session_config=computing.session_config(options, session_config),
         **run_config,
     )
     build = registry.find(model.training.model).builder()

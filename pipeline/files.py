@@ -18,6 +18,7 @@ from typing import Any
 from pipeline.types import ExitCode, UserError
 
 _CHUNK_BYTES = 1 << 20
+_LOCK_POLL_SECONDS = 0.1
 
 
 def expand_patterns(flag: str, value: str) -> tuple[str, ...]:
@@ -212,12 +213,24 @@ def staged_directory(directory: str) -> Iterator[str]:
             shutil.rmtree(retired, ignore_errors=True)
 
 
+def _try_lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
-def locked(directory: str) -> Iterator[None]:
+def locked(directory: str, wait_seconds: float = 0) -> Iterator[None]:
     """Holds the lock of a directory; a dead owner's lock is free at once.
 
     The lock is a file beside the directory, so that the directory itself can be
     replaced. It is held by the kernel (flock), so no stale lock can remain.
+
+    Args:
+      directory: What is locked; it need not exist.
+      wait_seconds: How long to wait for another owner.
 
     Raises:
       UserError: Another live process holds it (exit code LOCKED), or the place
@@ -230,16 +243,18 @@ def locked(directory: str) -> Iterator[None]:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise UserError(f"cannot write in {parent}: {error.strerror}") from error
+    end = time.monotonic() + wait_seconds
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.pread(handle, 200, 0).decode(errors="replace").strip()
-            raise UserError(
-                f"{directory} is in use by {owner or 'another process'}; wait for it"
-                " or choose another directory",
-                ExitCode.LOCKED,
-            ) from None
+            while not _try_lock(handle):
+                if time.monotonic() >= end:
+                    owner = os.pread(handle, 200, 0).decode(errors="replace").strip()
+                    raise UserError(
+                        f"{directory} is in use by {owner or 'another process'}; wait"
+                        " for it or choose another directory",
+                        ExitCode.LOCKED,
+                    )
+                time.sleep(_LOCK_POLL_SECONDS)
         except OSError as error:
             raise UserError(f"cannot lock {path}: {error.strerror}") from error
         since = time.strftime("%Y-%m-%d %H:%M:%S")

@@ -31,6 +31,7 @@ class ProgressHook(_v1.train.SessionRunHook):
         self._losses: list = []
 
     def begin(self):
+        self._global_step = _v1.train.get_global_step()
         # The Estimator puts its total loss last into this collection.
         self._losses = _v1.get_collection(_v1.GraphKeys.LOSSES)[-1:]
 
@@ -44,14 +45,17 @@ class ProgressHook(_v1.train.SessionRunHook):
     def before_run(self, run_context):
         del run_context
         if self._losses and self._step % _LOSS_EVERY_STEPS == 0:
-            return _v1.train.SessionRunArgs(self._losses[0])
+            return _v1.train.SessionRunArgs((self._losses[0], self._global_step))
         return None
 
     def after_run(self, run_context, run_values):
         del run_context
         self._step = self._loop.end_of_call(self._step)
         if run_values.results is not None:
-            self._loss = float(run_values.results)
+            loss, step = run_values.results
+            self._loss = float(loss)
+            # Other workers count as well, and a call may take several steps.
+            self._step = max(self._step, int(step))
         note = "" if self._loss is None else f"loss {self._loss:.4f}"
         self._progress.update(self._step, self._batch_size, note)
 

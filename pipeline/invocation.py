@@ -7,9 +7,11 @@ import dataclasses
 from pipeline.console import Console
 from pipeline.estimator_options import EstimatorOptions
 from pipeline.flags.checks import CheckFlags
+from pipeline.flags.cluster import ClusterFlags
 from pipeline.flags.data import DataFlags
 from pipeline.flags.exporting import ExportFlags
 from pipeline.flags.input import InputFlags
+from pipeline.flags.launcher import LauncherFlags
 from pipeline.flags.paths import Paths
 from pipeline.flags.serve import ServeFlags
 from pipeline.flags.serving import ServingFlags
@@ -34,6 +36,9 @@ class Invocation:
       checks: Flags about checks of a dataset.
       showing: Flags about show.
       options: Further metrics, and how numbers are computed.
+      cluster: Flags about devices, strategy and cluster.
+      launcher: Flags about a local cluster.
+      tf_config: The value of TF_CONFIG, if it is set.
       output: File to write.
       given: Flags that stand on the command line itself.
       flagfile: Text of a flagfile that repeats the command.
@@ -52,6 +57,9 @@ class Invocation:
     checks: CheckFlags
     showing: ShowFlags
     options: EstimatorOptions
+    cluster: ClusterFlags
+    launcher: LauncherFlags
+    tf_config: str | None
     output: str | None
     given: frozenset[str]
     flagfile: str

@@ -46,10 +46,18 @@ class CheckpointHook(_v1.train.CheckpointSaverHook):
       directory: The model directory.
       every_steps: Steps between checkpoints.
       steps_per_run: The most steps that a call of the session runs.
+      listeners: Are told of each checkpoint. Those of a TrainSpec are not, where
+        workers train in step.
     """
 
-    def __init__(self, directory: str, every_steps: int, steps_per_run: int):
-        super().__init__(directory, save_steps=every_steps)
+    def __init__(
+        self,
+        directory: str,
+        every_steps: int,
+        steps_per_run: int,
+        listeners: Sequence[_v1.train.CheckpointSaverListener] = (),
+    ):
+        super().__init__(directory, save_steps=every_steps, listeners=list(listeners))
         self._set_steps_per_run(steps_per_run)
         self._timer = _Multiples(every_steps)
 
@@ -69,11 +77,33 @@ def mark_start(directory: str, step: int) -> None:
     writer.add_session_log(start, step + 1)
 
 
+def save_unless_saved(
+    session: _v1.Session,
+    directory: str,
+    step: int,
+    guards: Sequence[_v1.train.CheckpointSaverListener],
+) -> None:
+    """Saves a checkpoint with the Estimator's own Saver, hence within its limit.
+
+    Args:
+      session: The session that trains.
+      directory: The model directory.
+      step: The global step.
+      guards: Listeners that may refuse a checkpoint by raising in `before_save`.
+    """
+    (saver,) = _v1.get_collection(_v1.GraphKeys.SAVERS)
+    newest = saver.last_checkpoints[-1:]
+    if newest and newest[0].endswith(f"-{step}"):
+        return
+    for guard in guards:
+        guard.before_save(session, step)
+    saver.save(session, os.path.join(directory, _PREFIX), global_step=step)
+
+
 class IntermediateCheckpointHook(_v1.train.SessionRunHook):
     """Saves further checkpoints, which are not evaluated.
 
-    It stands after `CheckpointHook` among the hooks, and shares its Saver, hence its
-    limit on kept checkpoints.
+    It stands after `CheckpointHook` among the hooks.
 
     Args:
       directory: The model directory.
@@ -93,7 +123,7 @@ class IntermediateCheckpointHook(_v1.train.SessionRunHook):
     ):
         self._steps_per_run = steps_per_run
         self._guards = guards
-        self._path = os.path.join(directory, _PREFIX)
+        self._directory = directory
         if every_steps is not None:
             self._timer = _Multiples(every_steps)
         else:
@@ -106,8 +136,6 @@ class IntermediateCheckpointHook(_v1.train.SessionRunHook):
 
     def after_create_session(self, session, coord):
         del coord
-        # A Saver may be defined after `begin`, at the latest when the graph is final.
-        (self._saver,) = _v1.get_collection(_v1.GraphKeys.SAVERS)
         self._timer.update_last_triggered_step(int(session.run(self._step)))
 
     def before_run(self, run_context):
@@ -123,8 +151,4 @@ class IntermediateCheckpointHook(_v1.train.SessionRunHook):
         if not self._timer.should_trigger_for_step(step):
             return
         self._timer.update_last_triggered_step(step)
-        newest = self._saver.last_checkpoints[-1:]
-        if not newest or not newest[0].endswith(f"-{step}"):
-            for guard in self._guards:
-                guard.before_save(run_context.session, step)
-            self._saver.save(run_context.session, self._path, global_step=step)
+        save_unless_saved(run_context.session, self._directory, step, self._guards)

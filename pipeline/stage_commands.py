@@ -16,6 +16,7 @@ from pipeline import (
     warm_start_plan,
 )
 from pipeline import manifest as manifests
+from pipeline.cluster import choice as cluster_choice
 from pipeline.flags import input as input_flags
 from pipeline.invocation import Invocation
 from pipeline.manifest import Manifest
@@ -119,6 +120,7 @@ def run_export(call: Invocation) -> None:
 
 def run_all(call: Invocation) -> None:
     """preprocess, train, evaluate, export, verify; each only where needed."""
+    cluster_choice.check_alone(call.cluster, call.tf_config)
     training_commands.check_flags(call)
     data_choice.check_training(call.input, call.training, call.console.verbosity)
     if call.input.input_fn == input_flags.DIRECT:

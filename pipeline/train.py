@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from collections.abc import Callable
 
 from pipeline import (
     after_evaluation,
@@ -16,13 +17,16 @@ from pipeline import (
     evaluations,
     files,
     model_dir,
+    recovery,
     saving_hooks,
     train_inputs,
     train_spec,
     training_checks,
 )
 from pipeline import manifest as manifests
-from pipeline.compat import estimator, tf
+from pipeline.cluster import running
+from pipeline.cluster.running import Runner
+from pipeline.compat import tf
 from pipeline.console import Console
 from pipeline.dataset import Dataset
 from pipeline.manifest import Manifest
@@ -76,29 +80,40 @@ def _stop_reason(plan: Plan) -> str | None:
     return plan.stopping.reason(evaluations.read(plan.model.directory))
 
 
+def _recorded(plan: Plan, step: int) -> dict[str, float] | None:
+    """Returns the metrics of an evaluation that was done at a step."""
+    for evaluation in evaluations.read(plan.model.directory):
+        if evaluation.global_step == step:
+            return {**evaluation.metrics, "global_step": step}
+    return None
+
+
 def _evaluation_is_missing(plan: Plan, step: int) -> bool:
     """Whether a kill came between a checkpoint and the end of its evaluation."""
-    there = evaluations.read(plan.model.directory)
-    done_before = any(evaluation.global_step == step for evaluation in there)
-    return step > 0 and step % plan.eval_steps == 0 and not done_before
+    is_due = step > 0 and step % plan.eval_steps == 0
+    return is_due and _recorded(plan, step) is None
 
 
 def _train_and_evaluate(
-    plan: Plan, dataset: Dataset, start_step: int, console: Console
+    plan: Plan, dataset: Dataset, start_step: int, runner: Runner, console: Console
 ) -> _Ending:
     """Trains until max_steps, or until something else ends it."""
     model = plan.model
-    job = train_spec.make_job(plan, dataset, start_step, console)
-    trained, spec = job.trained, job.evaluation
+    job = train_spec.make_job(plan, dataset, start_step, console, runner)
+    trained, spec = job.local, job.evaluation
+    has_evaluator = runner.distribution.choice.cluster.has_evaluator
     metrics = None
     if start_step < plan.max_steps:
-        if _evaluation_is_missing(plan, start_step):
+        if _evaluation_is_missing(plan, start_step) and not has_evaluator:
             checkpoint = estimators.latest_checkpoint(model)[0]
             metrics = after_evaluation.evaluate(trained, spec, checkpoint)
             after_evaluation.export(trained, spec, checkpoint, metrics, is_final=False)
         if _stop_reason(plan) is None:
-            metrics, _ = estimator.train_and_evaluate(trained, job.train, spec)
+            metrics = runner.train_and_evaluate(job)
     checkpoint, step = estimators.latest_checkpoint(model)
+    if metrics is None and step > start_step:
+        # In a cluster train_and_evaluate returns nothing.
+        metrics = _recorded(plan, step)
     if metrics is None:
         metrics = after_evaluation.evaluate(trained, spec, checkpoint)
     stopped = _stop_reason(plan) if step < plan.max_steps else None
@@ -123,12 +138,7 @@ def _prepare(plan: Plan, flagfile: str, console: Console) -> int:
     before = model_dir.read_training(directory)
     model_dir.write(model)
     files.write_atomically(os.path.join(directory, _FLAGS_FILE), flagfile)
-    earlier = checkpoints.repair(directory)
-    if earlier is not None:
-        console.progress(
-            "train: the newest checkpoint is missing; goes back to the one of step"
-            f" {earlier.step:,}"
-        )
+    recovery.fall_back(directory, console)
     checkpoints.limit(directory, plan.settings.keep_checkpoints)
     start_step = _current_step(model)
     if start_step == 0:
@@ -185,9 +195,16 @@ def _say_end(plan: Plan, start_step: int, ending: _Ending, console: Console) -> 
     )
 
 
-def _find_finished(directory: str, fingerprint: str) -> Manifest | None:
+def _inputs(dataset: Dataset) -> dict[str, str]:
+    return {"dataset": dataset.manifest.fingerprint}
+
+
+def find_finished(plan: Plan, dataset: Dataset) -> Manifest | None:
+    """Returns the manifest of a directory where nothing is left to do, else None."""
+    directory = plan.model.directory
     finished = manifests.read(directory)
-    if finished is None or finished.fingerprint != fingerprint:
+    wanted = manifests.fingerprint(_STAGE, _inputs(dataset), plan.configuration())
+    if finished is None or finished.fingerprint != wanted:
         return None
     if finished.results.get("paused") or not model_dir.has_checkpoint(directory):
         return None
@@ -211,13 +228,18 @@ def _results(plan: Plan, dataset: Dataset, ending: _Ending) -> dict:
     }
 
 
-def _train(plan: Plan, dataset: Dataset, start_step: int, console: Console) -> _Ending:
+def _train(
+    plan: Plan, dataset: Dataset, start_step: int, runner: Runner, console: Console
+) -> _Ending:
     """Trains, and turns what a user can act on into one line."""
     model = plan.model
     checkpoint = estimators.latest_checkpoint(model)[0] if start_step else None
     try:
-        with damage.explained(dataset, checkpoint):
-            return _train_and_evaluate(plan, dataset, start_step, console)
+        with (
+            damage.explained(dataset, checkpoint),
+            recovery.explained_writes(model.directory),
+        ):
+            return _train_and_evaluate(plan, dataset, start_step, runner, console)
     except tf.compat.v1.train.NanLossDuringTrainingError:
         raise UserError(
             f"train: the loss became NaN; the last checkpoint in {model.directory} is"
@@ -227,7 +249,14 @@ def _train(plan: Plan, dataset: Dataset, start_step: int, console: Console) -> _
         ) from None
 
 
-def run(plan: Plan, dataset: Dataset, flagfile: str, console: Console) -> TrainResult:
+def run(
+    plan: Plan,
+    dataset: Dataset,
+    flagfile: str,
+    console: Console,
+    runner: Runner | None = None,
+    prepared: Callable[[int], None] = lambda start_step: None,
+) -> TrainResult:
     """Trains up to the asked step, or reuses a model that is complete.
 
     Where the directory has a checkpoint of the same settings, training goes on from
@@ -238,6 +267,8 @@ def run(plan: Plan, dataset: Dataset, flagfile: str, console: Console) -> TrainR
       dataset: What to train on.
       flagfile: Text of a flagfile that repeats this run; kept for the user.
       console: Where to print.
+      runner: How to train; by default alone, with what devices there are.
+      prepared: Called with the first step once the directory is ready.
 
     Raises:
       UserError: The directory was trained with other settings, is in use, or the loss
@@ -247,15 +278,12 @@ def run(plan: Plan, dataset: Dataset, flagfile: str, console: Console) -> TrainR
     directory = plan.model.directory
     # Says what is wrong with it before the directory is touched.
     train_inputs.eval_input_fn(dataset, "eval", plan.model.declaration, plan.reading)
-    inputs = {"dataset": dataset.manifest.fingerprint}
-    configuration = plan.configuration()
     with files.locked(directory):
         if training_checks.must_restart(plan.model.training, plan.settings, directory):
             aside = f"{directory}.old-{time.strftime('%Y%m%d-%H%M%S')}"
             os.rename(directory, aside)
             console.progress(f"train: starts afresh; what was there is now {aside}")
-        wanted = manifests.fingerprint(_STAGE, inputs, configuration)
-        finished = _find_finished(directory, wanted)
+        finished = find_finished(plan, dataset)
         if finished:
             step = finished.results["global_step"]
             done.write(directory, done.Done(step))
@@ -263,23 +291,30 @@ def run(plan: Plan, dataset: Dataset, flagfile: str, console: Console) -> TrainR
                 f"train: reused, {directory} is complete at step {step:,}; ran 0 steps"
             )
             return TrainResult(finished, 0)
+        configuration = plan.configuration()
         model = training_checks.check_same_structure(plan.model)
         plan = dataclasses.replace(plan, model=model)
         start_step = _prepare(plan, flagfile, console)
         _say_start(plan, start_step, console)
+        prepared(start_step)
         try:
-            ending = _train(plan, dataset, start_step, console)
+            ending = _train(
+                plan, dataset, start_step, runner or running.alone(), console
+            )
             _say_end(plan, start_step, ending, console)
             manifest = manifests.write(
                 directory,
                 _STAGE,
-                inputs,
+                _inputs(dataset),
                 configuration,
                 _results(plan, dataset, ending),
                 started,
             )
         except Exception as error:
-            done.write(directory, done.Done(start_step, str(error) or repr(error)))
+            # After SIGTERM the same command goes on, so that it has not ended.
+            code = error.exit_code if isinstance(error, UserError) else None
+            if code is not ExitCode.PREEMPTED:
+                done.write(directory, done.Done(start_step, str(error) or repr(error)))
             raise
         done.write(directory, done.Done(ending.step))
     return TrainResult(manifest, ending.step - start_step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from input_fns import arrays, options, order, records, synthetic
+from input_fns.shares import Shard
 from pipeline import estimators, user_input
 from pipeline.console import Console
 from pipeline.dataset import Dataset, Shards, Tables
@@ -15,6 +16,7 @@ from pipeline.model_dir import TrainedModel
 from pipeline.types import Column, ColumnType, Declaration, RecordForm, UserError
 
 _MIB = 1 << 20
+_ALONE = Shard()
 EVAL_BATCH_SIZE = 1024
 # What TensorFlow holds for a value; a string's bytes come on top.
 _VALUE_BYTES = {ColumnType.INT: 8, ColumnType.FLOAT: 4, ColumnType.STRING: 24}
@@ -89,6 +91,7 @@ def train_input_fn(
     settings: InputFlags,
     start_step: int,
     console: Console,
+    shard: Shard = _ALONE,
 ) -> order.InputFn:
     """Returns the input_fn that the flags ask for.
 
@@ -99,6 +102,7 @@ def train_input_fn(
       settings: The input flags.
       start_step: Steps taken by earlier training.
       console: Where to print.
+      shard: This worker's share, where each of several takes steps of its own.
 
     Raises:
       UserError: The split has no rows, or the function cannot be had.
@@ -120,6 +124,7 @@ def train_input_fn(
         start_step=start_step,
         epochs=_epochs(settings, training),
         drop_remainder=settings.drop_remainder,
+        shard=shard,
         reading=_reading(settings),
     )
     if name == input_flags.SYNTHETIC:

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Sequence
 
 from model_fns.step_loop import StepLoop
 from pipeline import (
     after_evaluation,
     computing,
+    environment,
     estimators,
     hooks,
     saving_hooks,
     train_inputs,
     warm_start,
 )
+from pipeline.cluster import running
+from pipeline.cluster.evaluating import Evaluate, EvaluateNewCheckpoints
+from pipeline.cluster.running import Job, Runner
 from pipeline.compat import estimator
 from pipeline.console import Console
 from pipeline.dataset import Dataset
 from pipeline.hooks_nan import NanWeightsListener
 from pipeline.stopping_hooks import EarlyStoppingHook, LastStepHook, TimeBudgetHook
 from pipeline.train_plan import Plan
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainingJob:
-    """A training that is ready to run.
-
-    Attributes:
-      trained: The Estimator.
-      train: Its TrainSpec.
-      evaluation: Its EvalSpec.
-      time_budget: The hook that pauses training, if there is one.
-    """
-
-    trained: estimator.Estimator
-    train: estimator.TrainSpec
-    evaluation: estimator.EvalSpec
-    time_budget: TimeBudgetHook | None
 
 
 def _step_loop(plan: Plan) -> StepLoop:
@@ -48,15 +35,21 @@ def _step_loop(plan: Plan) -> StepLoop:
     return StepLoop((settings.steps_per_run, *filter(None, saved)), plan.max_steps)
 
 
-def _estimator(plan: Plan, loop: StepLoop, console: Console) -> estimator.Estimator:
+def _estimator(
+    plan: Plan, loop: StepLoop, runner: Runner, console: Console
+) -> estimator.Estimator:
     settings = plan.settings
-    further = {}
+    further = runner.distribution.run_config()
+    if runner.distribution.choice.is_in_step:
+        # Else TensorFlow saves as well, beside our hooks.
+        further |= {"save_checkpoints_secs": None, "save_checkpoints_steps": None}
+    else:
+        further["save_checkpoints_steps"] = plan.eval_steps
     if settings.keep_checkpoint_every_hours is not None:
         further["keep_checkpoint_every_n_hours"] = settings.keep_checkpoint_every_hours
     trained = estimators.make_estimator(
         plan.model,
         plan.options,
-        save_checkpoints_steps=plan.eval_steps,
         keep_checkpoint_max=settings.keep_checkpoints,
         save_summary_steps=settings.summary_steps,
         log_step_count_steps=settings.summary_steps,
@@ -69,9 +62,18 @@ def _estimator(plan: Plan, loop: StepLoop, console: Console) -> estimator.Estima
     return warm_start.warm_started(trained, plan.model, plan.warm_start, console)
 
 
-def _saving_hooks(plan: Plan, loop: StepLoop) -> list:
-    settings, directory = plan.settings, plan.model.directory
-    found = [saving_hooks.CheckpointHook(directory, plan.eval_steps, loop.longest)]
+def _saving_hooks(
+    plan: Plan, loop: StepLoop, directory: str, evaluating: Sequence
+) -> list:
+    settings = plan.settings
+    found = [
+        saving_hooks.CheckpointHook(
+            directory,
+            plan.eval_steps,
+            loop.longest,
+            [NanWeightsListener(), *evaluating],
+        )
+    ]
     every = settings.checkpoint_steps
     if settings.checkpoint_secs or (every and every != plan.eval_steps):
         found.append(
@@ -86,28 +88,75 @@ def _saving_hooks(plan: Plan, loop: StepLoop) -> list:
     return found
 
 
+def _evaluate_new(local: estimator.Estimator, spec: estimator.EvalSpec) -> Evaluate:
+    def evaluate(checkpoint: str, is_last: bool) -> None:
+        # What exporters make is no part of the cluster.
+        with environment.tf_config({}):
+            metrics = after_evaluation.evaluate(local, spec, checkpoint)
+            after_evaluation.export(local, spec, checkpoint, metrics, is_last)
+
+    return evaluate
+
+
 def make_job(
-    plan: Plan, dataset: Dataset, start_step: int, console: Console
-) -> TrainingJob:
+    plan: Plan,
+    dataset: Dataset,
+    start_step: int,
+    console: Console,
+    runner: Runner | None = None,
+) -> Job:
     """Builds the Estimator, its inputs, hooks and exporters.
 
     Args:
+      plan: What to train, or to evaluate.
+      dataset: What to train on.
       start_step: Steps that earlier training has done.
+      console: Where to print.
+      runner: How to train; by default alone.
     """
+    runner = runner or running.alone()
     settings, directory = plan.settings, plan.model.directory
     loop = _step_loop(plan)
-    trained = _estimator(plan, loop, console)
+    with runner.environment():
+        trained = _estimator(plan, loop, runner, console)
+    local = trained
+    if not runner.is_plain:
+        local = estimators.make_estimator(
+            plan.model, plan.options, **runner.distribution.local_run_config()
+        )
     train_input = train_inputs.train_input_fn(
-        dataset, plan.model, settings, plan.reading, start_step, console
+        dataset,
+        plan.model,
+        settings,
+        plan.reading,
+        runner.own_steps(start_step),
+        console,
+        runner.shard(),
     )
     eval_input = train_inputs.eval_input_fn(
         dataset, "eval", plan.model.declaration, plan.reading
     )
+    evaluation = estimator.EvalSpec(
+        eval_input,
+        # Every row at every checkpoint: the defaults are 100 steps, late.
+        steps=None,
+        start_delay_secs=0,
+        throttle_secs=0,
+        hooks=runner.evaluation_hooks(),
+        exporters=after_evaluation.make_exporters(plan, console),
+    )
     # They run in this order: a checkpoint is evaluated before it is decided whether to
     # stop, so that training stops at that step.
-    found = [hooks.ProgressHook(console, settings.batch_size, loop)]
-    if trained.config.is_chief:
-        found += _saving_hooks(plan, loop)
+    found: list = []
+    if runner.distribution.choice.cluster.is_leader:
+        found.append(hooks.ProgressHook(console, settings.batch_size, loop))
+    place = runner.saves_to(directory)
+    if place is not None:
+        listeners = []
+        if runner.evaluates:
+            evaluate = _evaluate_new(local, evaluation)
+            listeners.append(EvaluateNewCheckpoints(directory, evaluate))
+        found += _saving_hooks(plan, loop, place, listeners)
     if loop.longest > 1:
         found.append(LastStepHook(loop.last_step))
     if plan.stopping is not None:
@@ -116,21 +165,10 @@ def make_job(
     if settings.max_train_seconds is not None:
         time_budget = TimeBudgetHook(settings.max_train_seconds)
         found.append(time_budget)
-    return TrainingJob(
+    return Job(
         trained,
-        estimator.TrainSpec(
-            train_input,
-            plan.max_steps,
-            hooks=found,
-            saving_listeners=[NanWeightsListener()],
-        ),
-        # Every row at every checkpoint: the defaults are 100 steps, late.
-        estimator.EvalSpec(
-            eval_input,
-            steps=None,
-            start_delay_secs=0,
-            throttle_secs=0,
-            exporters=after_evaluation.make_exporters(plan, console),
-        ),
+        local,
+        estimator.TrainSpec(train_input, plan.max_steps, hooks=found),
+        evaluation,
         time_budget,
     )

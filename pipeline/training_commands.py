@@ -5,6 +5,8 @@ from __future__ import annotations
 from model_fns import registry
 from pipeline import data_choice, environment, model_dir, train_plan, training_checks
 from pipeline import manifest as manifests
+from pipeline.cluster import choice as cluster_choice
+from pipeline.cluster import command as cluster_command
 from pipeline.invocation import Invocation
 from pipeline.types import UserError
 
@@ -16,6 +18,7 @@ _MAIN_METRICS = ("accuracy", "auc", "average_loss", "loss")
 def check_flags(call: Invocation) -> None:
     """Checks the flags of a training that need no dataset to be checked."""
     training = call.training
+    cluster_choice.choose(call.cluster, call.tf_config)
     registry.find(training.model)
     model_dir.parse_hparams(training.model, training.hparams)
     train_plan.check_flags(training, call.paths.model)
@@ -23,10 +26,12 @@ def check_flags(call: Invocation) -> None:
 
 def train(call: Invocation) -> None:
     """Trains a model on the dataset, where that is needed."""
+    choice = cluster_choice.choose(call.cluster, call.tf_config)
     dataset, flagfile = data_choice.open_data(call)
     plan = train_plan.plan(
         call.paths.model, call.training, dataset, call.input, call.options
     )
+    cluster_command.check_plan(choice, plan)
     # The stage checks again, under its lock; here the answer comes at once.
     if not training_checks.must_restart(
         plan.model.training, call.training, call.paths.model, plan.model
@@ -34,9 +39,9 @@ def train(call: Invocation) -> None:
         training_checks.check_same_structure(plan.model)
     call.options.prepare()
     environment.load_tensorflow(call.console.verbosity)
-    from pipeline import train as stage
-
-    result = stage.run(plan, dataset, flagfile, call.console)
+    result = cluster_command.train(choice, plan, dataset, flagfile, call.console)
+    if result is None:
+        return
     results = result.manifest.results
     best = results["best"]
     call.console.result(

@@ -75,6 +75,11 @@ class ExitCode(enum.IntEnum):
     TIMED_OUT = 8
     """Something that was waited for did not come in time."""
     INTERRUPTED = 130
+    CLUSTER_FAILED = 138
+    """Another task of the cluster was lost; running again goes on. Like all codes from
+    128 on, it tells Kubeflow's restart policy ExitCode that a retry may help."""
+    PREEMPTED = 143
+    """Ended by SIGTERM; running again goes on."""
 
 
 class UserError(Exception):

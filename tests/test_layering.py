@@ -96,6 +96,8 @@ def is_too_long(source: str) -> bool:
 # What help and checks need: these may load nothing heavy when they are imported.
 EARLY = ("types", "files", "manifest", "console", "inputs", "app", "commands")
 EARLY += ("environment", "model_dir", "training_checks", "show", "predict", "dataset")
+EARLY += ("cluster/config", "cluster/tf_config", "cluster/choice")
+EARLY += ("cluster/command", "cluster/launcher")
 EARLY += ("checkpoints", "best", "evaluations", "done", "metric_order")
 EARLY += ("early_stopping", "train_plan", "warm_start_plan")
 EARLY += ("training_commands",)

@@ -115,6 +115,11 @@ FLAGS = {
     "checks": "against drift_threshold row_factor",
     "showing": "format rows split",
     "output": "output",
+    "cluster": "strategy communication chief_hosts worker_hosts ps_hosts"
+    " evaluator_hosts task_type task_index wait_seconds lost_seconds num_gpus"
+    " visible_devices memory_growth memory_fraction soft_placement"
+    " log_device_placement inter_op_threads intra_op_threads logical_cpus",
+    "launcher": "chief workers ps evaluator restarts end_seconds",
     "general": "help flagfile verbosity",
 }
 
@@ -399,6 +404,8 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
         "checks": ["--against=d", "--drift_threshold=0.25"],
         "showing": ["--format=html", "--rows=3"],
         "output": ["--output=some where"],
+        "cluster": ["--strategy=mirrored", "--logical_cpus=2", "--ps_hosts=a:1,b:1"],
+        "launcher": ["--workers=3", "--nochief"],
         "general": ["--verbosity=-1"],
     }
     arguments = [flag for topic in COMMANDS[name].topics for flag in given[topic]]

@@ -1,0 +1,75 @@
+"""Runs the program in processes of its own, alone or as a cluster, with a time limit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.compat import tf
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 300
+"""Far more than anything takes here, on a busy machine, too."""
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "pipeline", *map(str, arguments)]
+
+
+def environment(**variables: str) -> dict[str, str]:
+    clean = {name: v for name, v in os.environ.items() if name != "TF_CONFIG"}
+    return {**clean, "PYTHONPATH": str(ROOT), **variables}
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    """Runs a command to its end, which must come within SECONDS."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=ROOT,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
+def train_flags(job, directory: Path, model: str, **changes) -> list[str]:
+    """Returns the flags of a small training, the same alone and in a cluster."""
+    settings = {
+        "model": model,
+        "hparams": "hidden_units=[8]",
+        "batch_size": 32,
+        "max_steps": 50,
+        "checkpoint_steps": 25,
+        "dataset_dir": job.dataset_dir,
+        "model_dir": directory,
+        **changes,
+    }
+    return [f"--{name}={value}" for name, value in settings.items()]
+
+
+def weights(directory: Path) -> dict[str, np.ndarray]:
+    """Returns the variables of a model directory's newest checkpoint."""
+    reader = tf.train.load_checkpoint(str(directory))
+    return {
+        name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()
+    }
+
+
+def processes_of(directory: Path) -> list[int]:
+    """Returns the processes whose command line names a directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            line = (entry / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if "-m\0pipeline\0" in line and str(directory) in line:
+            found.append(int(entry.name))
+    return found
