@@ -222,8 +222,9 @@ def test_formats_take_images(tmp_path):
     assert described["shape"] == ["batch", 2, 3, 3]
     # An image is no text, so a request of the REST API has it in base64.
     with open(os.path.join(extra, "sample_requests", "predict.json"), "rb") as f:
-        first, _ = json.load(f)["instances"]
-    assert base64.b64decode(first["photo"]["b64"]) == png()
+        missing, there = json.load(f)["instances"]
+    assert missing == {"photo": "none"}
+    assert base64.b64decode(there["photo"]["b64"]) == png()
 
 
 @pytest.mark.slow
