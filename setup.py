@@ -61,6 +61,23 @@ TEST_REQUIREMENTS = [
     "ruff>=0.9",
 ]
 
+# What an export to another format needs, and the local server. The tests run with newer
+# releases than the lower bounds. The formats' packages break things in minor releases,
+# so most have an upper bound.
+EXTRAS = {
+    "litert": ["ai-edge-litert>=2.1,<3"],
+    "onnx": ["tf2onnx>=1.17,<2", "onnxruntime>=1.20,<2"],
+    "openvino": ["openvino>=2025.0"],
+    "serve": ["starlette>=0.46,<2", "uvicorn>=0.34,<1"],
+}
+# tf2onnx's onnx must fit TensorFlow's ml-dtypes.
+ONNX_OF_STACK = {"2.21": ["onnx>=1.19"], "2.15": ["onnx>=1.17,<1.19"]}
+# The warm-up requests are compared with the classes of this package.
+SERVING_API_OF_STACK = {
+    "2.21": ["tensorflow-serving-api>=2.21,<2.22"],
+    "2.15": ["tensorflow-serving-api>=2.15.1,<2.16"],
+}
+
 PACKAGES = ["pipeline", "input_fns", "model_fns", "export"]
 
 
@@ -82,6 +99,15 @@ def tensorflow_stack() -> list[str]:
     return TENSORFLOW_STACKS[release]
 
 
+def extras() -> dict[str, list[str]]:
+    """Returns the extras; tests need all of them."""
+    release = os.environ.get(TENSORFLOW_VARIABLE) or "2.21"
+    optional = {**EXTRAS, "onnx": EXTRAS["onnx"] + ONNX_OF_STACK[release]}
+    everything = [package for packages in optional.values() for package in packages]
+    tests = TEST_REQUIREMENTS + everything + SERVING_API_OF_STACK[release]
+    return {**optional, "test": tests, "dev": tests}
+
+
 def find_packages() -> list[str]:
     """Returns the project's packages with all that is inside them."""
     inside = [f"{package}.*" for package in PACKAGES]
@@ -97,7 +123,7 @@ setuptools.setup(
     packages=find_packages(),
     python_requires=">=3.10,<3.14",
     install_requires=REQUIREMENTS + tensorflow_stack(),
-    extras_require={"test": TEST_REQUIREMENTS, "dev": TEST_REQUIREMENTS},
+    extras_require=extras(),
     entry_points={
         "console_scripts": ["estimator-pipeline = pipeline.app:console_main"],
     },

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmarks import make_flights, measure, quality, training
+from benchmarks import latency, make_flights, measure, quality, training
 from benchmarks.measure import Program
 
 # The only place where the real data's name is given; without it data is made.
@@ -47,8 +47,8 @@ def _arguments() -> argparse.Namespace:
         default="peers,reading,transform",
         help="what to measure; also scaling (10 and 30 times the rows), workers (two"
         " processes against one), training (an Estimator against Keras fit), job"
-        " (training from records against training from memory) and quality (how well"
-        " models predict)",
+        " (training from records against training from memory), latency (answers of"
+        " exports against a SavedModel by hand) and quality (how well models predict)",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(_PARTS)
@@ -175,6 +175,7 @@ _PARTS = {
     "workers": _workers,
     "training": training.speed,
     "job": training.job,
+    "latency": latency.answers,
     "quality": _quality,
 }
 

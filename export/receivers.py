@@ -26,12 +26,15 @@ class Receiver:
         values out of range. In place of an empty batch there is one row, since
         premade Estimators fail on none.
       batch: Number of rows in the request, int32 scalar.
+      forwarded: Column name to [batch] of the columns that answers repeat, after the
+        rule for missing values.
     """
 
     examples: tf.Tensor
     columns: Mapping[str, tf.Tensor]
     features: Mapping[str, tf.Tensor]
     batch: tf.Tensor
+    forwarded: Mapping[str, tf.Tensor]
 
     def answer(self, output: tf.Tensor) -> tf.Tensor:
         """Returns what the model says of the rows in the request."""
@@ -60,17 +63,28 @@ def _of_one_length(columns: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return {name: tf.identity(value) for name, value in columns.items()}
 
 
-def receiver(columns: Sequence[Column]) -> Receiver:
-    """Builds the receiver of a model that reads these columns."""
+def receiver(columns: Sequence[Column], forwarded: Sequence[Column] = ()) -> Receiver:
+    """Builds the receiver of a model that reads these columns.
+
+    Args:
+      columns: What the model reads.
+      forwarded: What answers repeat, e.g. a key; columns that the model does not read
+        become part of a request.
+    """
+    read = {column.name for column in columns}
+    received = [*columns, *(c for c in forwarded if c.name not in read)]
     examples = tf.compat.v1.placeholder(tf.string, [None], name=EXAMPLES)
-    parsed = parsing.parse_request(examples, columns)
+    parsed = parsing.parse_request(examples, received)
     named = {
         name: tf.identity(value, "raw_" + re.sub(r"[^A-Za-z0-9_.-]", "_", name))
         for name, value in parsed.items()
     }
-    complete = parsing.apply_missing_rule(_of_one_length(named), columns)
-    allowed = parsing.apply_range_rule(complete, columns)
+    complete = parsing.apply_missing_rule(_of_one_length(named), received)
+    allowed = parsing.apply_range_rule(
+        {c.name: complete[c.name] for c in columns}, columns
+    )
     batch = tf.size(named[columns[0].name])
     padding = [[0, tf.maximum(0, 1 - batch)]]
-    features = {name: tf.pad(value, padding) for name, value in allowed.items()}
-    return Receiver(examples, named, features, batch)
+    features = {c.name: tf.pad(allowed[c.name], padding) for c in columns}
+    repeated = {column.name: complete[column.name] for column in forwarded}
+    return Receiver(examples, named, features, batch, repeated)

@@ -4,21 +4,23 @@
     predict           every column by name: [batch]      -> the model's predictions
     classify          examples (classifiers)             -> scores, classes
     regress           examples (regressors, binary)      -> outputs
+    transform         examples                           -> the features as the model
+                                                            sees them
 
 Predictions have the names and shapes of `Estimator.predict` (first dimension the
-batch). `classify` and `regress` are those of TensorFlow Serving's API; of a model of
-several labels they answer for the first, and NAME/classify, NAME/regress and
-NAME/predict for each. What else a model_fn exports is there under its own name, and
-takes examples.
+batch), and the columns that are forwarded. `classify` and `regress` are those of
+TensorFlow Serving's API; of a model of several labels they answer for the first, and
+NAME/classify, NAME/regress and NAME/predict for each. What else a model_fn exports is
+there under its own name, and takes examples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from export import receivers
 from pipeline.compat import estimator, tf
-from pipeline.types import Column
+from pipeline.types import Column, UserError
 
 _v1 = tf.compat.v1
 _signatures = _v1.saved_model.signature_def_utils
@@ -26,14 +28,32 @@ SERVING_DEFAULT = _v1.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_
 PREDICT = "predict"
 CLASSIFY = "classify"
 REGRESS = "regress"
+TRANSFORM = "transform"
 _OF_HEADS = ("classification", "regression", PREDICT)
 """The keys under which a head exports."""
+
+Transform = Callable[[Mapping[str, "tf.Tensor"]], Mapping[str, "tf.Tensor"]]
+"""Columns as a model_fn gets them to features as the model sees them."""
+
+
+def _predictions(
+    receiver: receivers.Receiver, spec: estimator.EstimatorSpec
+) -> dict[str, tf.Tensor]:
+    """Returns the answer of `serving_default` and `predict`."""
+    answers = {name: receiver.answer(v) for name, v in spec.predictions.items()}
+    for name in receiver.forwarded:
+        if name in answers:
+            raise UserError(
+                f"--forward_features: the model has an output {name} of its own; there"
+                f" are {', '.join(answers)}"
+            )
+    return {**answers, **receiver.forwarded}
 
 
 def _signature_defs(
     receiver: receivers.Receiver, spec: estimator.EstimatorSpec
 ) -> dict:
-    predictions = {n: receiver.answer(v) for n, v in spec.predictions.items()}
+    predictions = _predictions(receiver, spec)
     found = {
         SERVING_DEFAULT: _signatures.predict_signature_def(
             {receivers.EXAMPLES: receiver.examples}, predictions
@@ -76,6 +96,8 @@ def write(
     checkpoint: str,
     columns: Sequence[Column],
     directory: str,
+    forwarded: Sequence[Column] = (),
+    transform: Transform | None = None,
 ) -> list[str]:
     """Writes the SavedModel.
 
@@ -84,17 +106,35 @@ def write(
       checkpoint: Path prefix of the checkpoint to export.
       columns: The columns of a request.
       directory: A directory that does not exist yet.
+      forwarded: Columns that answers repeat, e.g. a key; those that the model does
+        not read become part of a request.
+      transform: What the signature `transform` answers; without it there is none.
 
     Returns:
       The names of its signatures.
+
+    Raises:
+      UserError: A forwarded column has the name of an output, or the model_fn has
+        a signature `transform` of its own.
     """
     with tf.Graph().as_default():
         _v1.train.create_global_step()
-        receiver = receivers.receiver(columns)
+        receiver = receivers.receiver(columns, forwarded)
         spec = trained.model_fn(
             dict(receiver.features), None, estimator.ModeKeys.PREDICT, trained.config
         )
         signature_defs = _signature_defs(receiver, spec)
+        if transform is not None and TRANSFORM in signature_defs:
+            raise UserError(
+                f"the model_fn exports under the key {TRANSFORM}, where the features"
+                " stand as the model sees them; give it another name in export_outputs"
+            )
+        if transform is not None:
+            seen = transform(receiver.features)
+            signature_defs[TRANSFORM] = _signatures.predict_signature_def(
+                {receivers.EXAMPLES: receiver.examples},
+                {name: receiver.answer(value) for name, value in seen.items()},
+            )
         saver = _v1.train.Saver(sharded=True)
         with _v1.Session() as session:
             saver.restore(session, checkpoint)

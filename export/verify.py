@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
-import math
 import os
 import signal
 import subprocess
@@ -17,14 +17,16 @@ from typing import NoReturn
 
 import numpy as np
 
-from export import receivers, saved_model
+from export import probes, receivers, requests, saved_model
 from input_fns import parsing, records
 from pipeline.compat import estimator, tf
-from pipeline.types import Column, ColumnType, Declaration, ExitCode, UserError
+from pipeline.types import Column, Declaration, ExitCode, UserError
 
 TOLERANCE = 1e-5
 _BATCH = 512
 _PART_BATCHES = 64
+BATCHES = (0, 1, 3, 1000)
+"""Sizes of batches that are tried beside those of the comparison."""
 _TIMEOUT_SECONDS = 1800
 _CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "verify_child.py")
 _OWN_PACKAGES = ("pipeline", "input_fns", "model_fns", "export", "tensorflow_estimator")
@@ -44,18 +46,6 @@ class Verification:
     rows: int
     signatures: tuple[str, ...]
     largest_difference: float
-
-
-def _raw_spec(columns: Sequence[Column]) -> dict[str, tf.io.FixedLenFeature]:
-    """Returns how columns are read for a client: NaN or empty text for no value."""
-    nothing = {ColumnType.FLOAT: math.nan, ColumnType.STRING: ""}
-    spec = parsing.feature_spec(columns)
-    for column in columns:
-        if not column.required and column.type in nothing:
-            spec[column.name] = spec[column.name]._replace(
-                default_value=nothing[column.type]
-            )
-    return spec
 
 
 class _CaseWriter:
@@ -88,37 +78,93 @@ def _part_sizes(rows: int) -> list[int]:
     return [min(size, rows - start) for start in range(0, rows, size)]
 
 
-def _write_expected(
-    writer: _CaseWriter, predictions: Iterator[Mapping[str, np.ndarray]], rows: int
-) -> list[dict]:
-    """Writes what Estimator.predict says, by part."""
-    parts = []
-    for size in _part_sizes(rows):
-        batches = list(itertools.islice(predictions, _PART_BATCHES))
-        expected = {
-            name: np.concatenate([batch[name] for batch in batches])[:size]
-            for name in batches[0]
-        }
-        parts.append(writer.arrays(expected))
-    return parts
+def _expected(
+    predictions: Iterator[Mapping[str, np.ndarray]], batches: int, rows: int
+) -> dict[str, np.ndarray]:
+    """Returns what Estimator.predict says of the next rows."""
+    found = list(itertools.islice(predictions, batches))
+    return {
+        name: np.concatenate([batch[name] for batch in found])[:rows]
+        for name in found[0]
+    }
 
 
-def _write_inputs(
-    writer: _CaseWriter, part: records.Records, columns: Sequence[Column], rows: int
-) -> list[dict]:
-    """Writes the inputs of both signatures, by part."""
-    spec = _raw_spec(columns)
-    serialized = records.serialized_rows(part, columns)
-    parts = []
-    for size in _part_sizes(rows):
-        examples = np.array(list(itertools.islice(serialized, size)), object)
-        raw = tf.io.parse_example(tf.constant(examples), spec)
-        inputs = {
-            saved_model.SERVING_DEFAULT: {receivers.EXAMPLES: examples},
-            saved_model.PREDICT: {name: value.numpy() for name, value in raw.items()},
-        }
-        parts.append({name: writer.arrays(value) for name, value in inputs.items()})
-    return parts
+def _inputs(
+    examples: Sequence[bytes], columns: Sequence[Column]
+) -> dict[str, dict[str, np.ndarray]]:
+    """Returns the inputs of both signatures."""
+    raw = tf.io.parse_example(
+        tf.constant(list(examples), tf.string), requests.raw_spec(columns)
+    )
+    return {
+        saved_model.SERVING_DEFAULT: {receivers.EXAMPLES: np.array(examples, object)},
+        saved_model.PREDICT: {name: value.numpy() for name, value in raw.items()},
+    }
+
+
+class _Comparison:
+    """Writes what the child process has to compare, part by part."""
+
+    def __init__(
+        self,
+        directory: str,
+        columns: Sequence[Column],
+        forwarded: Sequence[Column],
+    ):
+        self._writer = _CaseWriter(directory)
+        self._columns = list({c.name: c for c in (*columns, *forwarded)}.values())
+        self._forwarded = forwarded
+        self.parts: list[dict] = []
+
+    def add(self, examples: Sequence[bytes], expected: dict[str, np.ndarray]) -> None:
+        if self._forwarded:
+            repeated = parsing.parse(
+                tf.constant(list(examples), tf.string), self._forwarded
+            )
+            expected = expected | {n: v.numpy() for n, v in repeated.items()}
+        inputs = _inputs(examples, self._columns)
+        self.parts.append(
+            {
+                "rows": len(examples),
+                "expected": self._writer.arrays(expected),
+                "inputs": {n: self._writer.arrays(v) for n, v in inputs.items()},
+            }
+        )
+
+
+def _predict(
+    trained: estimator.Estimator,
+    checkpoint: str,
+    part: records.Records,
+    declaration: Declaration,
+    directory: str,
+    sizes: Sequence[int],
+    made: Sequence[bytes],
+) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
+    """Returns what Estimator.predict says of rows that were made, and of each part."""
+    of_made = records.eval_input_fn(
+        _write_probes(directory, made), declaration, len(made)
+    )
+    of_split = records.eval_input_fn(part, declaration, _BATCH)
+    predictions = trained.predict(
+        # One session answers for both.
+        lambda: of_made().concatenate(of_split()),
+        checkpoint_path=checkpoint,
+        yield_single_examples=False,
+    )
+    with contextlib.closing(predictions):
+        return (
+            _expected(predictions, 1, len(made)),
+            [_expected(predictions, _PART_BATCHES, n) for n in sizes],
+        )
+
+
+def _write_probes(directory: str, rows: Sequence[bytes]) -> records.Records:
+    path = os.path.join(directory, "probes.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        for row in rows:
+            writer.write(row)
+    return records.Records((path,), len(rows))
 
 
 def _fail(message: str) -> NoReturn:
@@ -162,12 +208,15 @@ def verify(
     part: records.Records,
     declaration: Declaration,
     rows: int,
+    forwarded: Sequence[Column] = (),
 ) -> Verification:
     """Compares a SavedModel, loaded in a fresh process, with `Estimator.predict`.
 
     The signatures that take serialized Examples and raw tensors are both compared,
-    on real rows with their missing and unknown values. Where two classes are equally
-    probable, either may be the predicted one.
+    on real rows and on rows made from one, with missing and unknown values; in batches
+    of several sizes; in the loader of TensorFlow 1. Requests with a value of a wrong
+    type, or without a required one, must fail with an error that names the feature.
+    Where two classes are equally probable, either may be the predicted one.
 
     Args:
       model_dir: The SavedModel.
@@ -176,31 +225,38 @@ def verify(
       part: Records to compare on.
       declaration: Of the records.
       rows: How many rows to compare at most; 0 means all.
+      forwarded: Columns that answers repeat.
 
     Raises:
       UserError: They differ, or the model does not load (exit code VERIFY_FAILED).
     """
     rows = min(rows or part.rows, part.rows)
+    columns = declaration.input_columns
+    everything = tuple(declaration.columns.values())
+    first = next(records.serialized_rows(part, everything))
+    made = probes.rows(first, declaration)
+    sizes = _part_sizes(rows)
     with tempfile.TemporaryDirectory() as case_dir:
-        writer = _CaseWriter(case_dir)
-        predictions = trained.predict(
-            records.eval_input_fn(part, declaration, _BATCH),
-            checkpoint_path=checkpoint,
-            yield_single_examples=False,
+        predict = functools.partial(
+            _predict, trained, checkpoint, part, declaration, case_dir, sizes
         )
-        with contextlib.closing(predictions):
-            expected = _write_expected(writer, predictions, rows)
-        inputs = _write_inputs(writer, part, declaration.input_columns, rows)
-        parts = [
-            {"rows": size, "expected": wanted, "inputs": given}
-            for size, wanted, given in zip(
-                _part_sizes(rows), expected, inputs, strict=True
-            )
-        ]
+        try:
+            of_probes, expected = predict(made)
+        except tf.errors.InvalidArgumentError:
+            # A model of the user's own may refuse a text, e.g. one that is no number.
+            made = made[:1]
+            of_probes, expected = predict(made)
+        comparison = _Comparison(case_dir, columns, forwarded)
+        serialized = records.serialized_rows(part, everything)
+        for size, wanted in zip(sizes, expected, strict=True):
+            comparison.add(list(itertools.islice(serialized, size)), wanted)
+        comparison.add(made, of_probes)
         case = {
             "batch": _BATCH,
             "tolerance": TOLERANCE,
-            "parts": parts,
+            "parts": comparison.parts,
+            "batches": BATCHES,
+            "refused": list(probes.refused(first, columns)),
             "must_not_be_imported": _OWN_PACKAGES,
         }
         with open(os.path.join(case_dir, "case.json"), "w", encoding="utf-8") as f:

@@ -37,6 +37,10 @@ or `Weighted`. A number is float32 [batch, 1], an image float32 [batch, height, 
 channels].
 """
 
+ENCODED = "encoded features"
+"""Graph collection of what the `FeatureEncoder` returned: the tensors, in declared order;
+without ragged and weighted ids."""
+
 
 class VocabularyIds(tf_keras.layers.Layer):
     """Looks strings up: the term's place, or a hashed id after the last term."""
@@ -115,6 +119,11 @@ class FeatureEncoder(tf_keras.layers.Layer):
                 ids = self._ids(feature, found.values)
                 weighted = found.weights is not None
                 encoded[name] = Weighted(ids, found.weights) if weighted else ids
+        if not tf.executing_eagerly():
+            for value in encoded.values():
+                # A graph with anything else in a collection cannot be written down.
+                if isinstance(value, tf.Tensor):
+                    tf.compat.v1.add_to_collection(ENCODED, value)
         return encoded
 
     def _number(self, feature: Feature, raw) -> tf.Tensor:

@@ -8,6 +8,7 @@ import errno
 import io
 import os
 import re
+import select
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from pipeline.flags import (
     compute,
     data,
     evaluation,
+    exporting,
     general,
     input,
     launcher,
@@ -30,6 +32,7 @@ from pipeline.flags import (
     output,
     paths,
     schema,
+    serve,
     serving,
     showing,
     training,
@@ -53,6 +56,8 @@ _TOPICS = {
     "evaluation": evaluation,
     "warm_start": warm_start,
     "serving": serving,
+    "exporting": exporting,
+    "serve": serve,
     "metrics": metrics,
     "compute": compute,
     "cluster": cluster,
@@ -243,6 +248,8 @@ def _run(arguments: Sequence[str]) -> None:
             input=input.read(values),
             training=training.read(values),
             serving=serving.read(values),
+            exporting=exporting.read(values),
+            serve=serve.read(values),
             schema=schema.read(values),
             checks=checks.read(values),
             showing=showing.read(values),
@@ -260,13 +267,14 @@ def _run(arguments: Sequence[str]) -> None:
 
 def _reader_is_gone() -> bool:
     """Whether standard output was a pipe that nobody reads any more."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
+    # To flush once more would tell nothing: what failed to be written may be forgotten.
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), select.POLLOUT)
+    gone = any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    if gone:
         # What is still to be written must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
+    return gone
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -41,6 +41,12 @@ def run_predict(call: Invocation) -> None:
         call.console.result(f"             left out: {loss.path}: {loss.reason}")
 
 
+def run_serve(call: Invocation) -> None:
+    from pipeline.serving import server
+
+    server.start(call.paths.export, call.serving.version, call.serve, call.console)
+
+
 def _path(given: str) -> str:
     return os.path.abspath(os.path.expanduser(given.strip()))
 
@@ -137,6 +143,7 @@ COMMANDS: Mapping[str, Command] = {
             "input",
             *_TRAIN,
             "serving",
+            "exporting",
             "general",
         ),
         stage_commands.run_all,
@@ -185,7 +192,16 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "export": Command(
         "a trained model to a SavedModel that is loaded again and compared",
-        ("paths", "data", "schema", "input", "training", "serving", "general"),
+        (
+            "paths",
+            "data",
+            "schema",
+            "input",
+            "training",
+            "serving",
+            "exporting",
+            "general",
+        ),
         stage_commands.run_export,
         "export --work_dir=work/census",
     ),
@@ -194,6 +210,12 @@ COMMANDS: Mapping[str, Command] = {
         ("paths", "data", "training", "serving", "output", "general"),
         run_predict,
         "predict --work_dir=work/census --input=new.csv --output=out.jsonl",
+    ),
+    "serve": Command(
+        "a local HTTP server that speaks TensorFlow Serving's REST API",
+        ("paths", "training", "serving", "serve", "general"),
+        run_serve,
+        "serve --work_dir=work/census --port=8501",
     ),
     "show": Command(
         "what a dataset, model, evaluation or export directory holds",

@@ -5,17 +5,24 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from export import verify, versions
-from pipeline import damage, estimators, files, version_writer
+from export.formats import writer as formats
+from pipeline import damage, estimators, files, version_extras, version_writer
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
 from pipeline.estimators import PinnedCheckpoint
+from pipeline.flags.exporting import ExportFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
+from pipeline.types import Column, UserError
+
+DEFAULTS = ExportFlags()
+"""Nothing beside the model."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,32 +38,71 @@ class ExportResult:
     manifest: Manifest
 
 
+def _forwarded(names: Sequence[str], model: TrainedModel) -> tuple[Column, ...]:
+    """Returns the columns that answers repeat."""
+    columns = model.declaration.columns
+    for name in names:
+        if name not in columns:
+            raise UserError(
+                f"--forward_features: the model in {model.directory} declares no column"
+                f" {name}; there are {', '.join(columns)}"
+            )
+    return tuple(columns[name] for name in names)
+
+
 def _write_version(
-    model: TrainedModel,
+    pinned: PinnedCheckpoint,
     dataset: Dataset,
-    checkpoint: str,
     settings: ServingFlags,
     directory: str,
     console: Console,
+    exporting: ExportFlags,
+    evaluation_dir: str | None,
 ) -> dict[str, Any]:
     """Writes all of a version but its manifest; returns the results so far."""
+    model, checkpoint = pinned.model, pinned.path
     trained = estimators.make_estimator(model)
+    part = estimators.to_records(dataset.shards(settings.eval_split))
+    forwarded = _forwarded(exporting.forward_features, model)
     with damage.explained(dataset, checkpoint):
         signatures = version_writer.write_saved_model(
-            trained, checkpoint, model.declaration, directory
+            trained, checkpoint, model, directory, forwarded
+        )
+        version_extras.write(
+            directory,
+            pinned,
+            dataset,
+            settings.eval_split,
+            evaluation_dir,
+            forwarded,
         )
         console.progress("verify: loading the export in a fresh process")
         verified = verify.verify(
             directory,
             trained,
             checkpoint,
-            estimators.to_records(dataset.shards(settings.eval_split)),
+            part,
             model.declaration,
             settings.verify_rows,
+            forwarded,
         )
+        written_formats = {}
+        if exporting.formats:
+            console.progress(f"export: formats {', '.join(exporting.formats)}")
+            written_formats = formats.write(
+                exporting.formats,
+                directory,
+                os.path.join(directory, versions.EXTRA),
+                trained,
+                checkpoint,
+                part,
+                model.declaration,
+                settings.verify_rows,
+            )
     return {
         "signatures": signatures,
         "verification": dataclasses.asdict(verified),
+        "formats": written_formats,
         "files": version_writer.sizes(directory),
     }
 
@@ -67,12 +113,18 @@ def run(
     dataset: Dataset,
     settings: ServingFlags,
     console: Console,
+    exporting: ExportFlags = DEFAULTS,
+    evaluation_dir: str | None = None,
 ) -> ExportResult:
     """Exports a checkpoint as the next version, once it is verified.
 
     The version is written and verified under a hidden name and then renamed, so a
     server that watches `export_dir` sees whole, verified versions only. Training may
     go on meanwhile.
+
+    Args:
+      exporting: What the version holds beside the model.
+      evaluation_dir: Where evaluate wrote metrics, for the model card.
 
     Raises:
       UserError: The export disagrees with the Estimator (VERIFY_FAILED), the model
@@ -81,8 +133,12 @@ def run(
     """
     dataset.check_fits(model.declaration, model.directory)
     dataset.shards(settings.eval_split)
+    _forwarded(exporting.forward_features, model)
+    formats.check(exporting.formats, model.declaration)
     with estimators.pinned_checkpoint(model, settings.checkpoint) as pinned:
-        return _export(export_dir, pinned, dataset, settings, console)
+        return _export(
+            export_dir, pinned, dataset, settings, console, exporting, evaluation_dir
+        )
 
 
 def _export(
@@ -91,6 +147,8 @@ def _export(
     dataset: Dataset,
     settings: ServingFlags,
     console: Console,
+    exporting: ExportFlags,
+    evaluation_dir: str | None,
 ) -> ExportResult:
     started = time.monotonic()
     model, checkpoint = pinned.model, pinned.path
@@ -101,6 +159,8 @@ def _export(
     configuration = {
         "split": settings.eval_split,
         "verify_rows": settings.verify_rows,
+        "forward_features": list(exporting.forward_features),
+        "formats": list(exporting.formats),
     }
     wanted = manifests.fingerprint(version_writer.STAGE, inputs, configuration)
     # The lock lies inside, for what is above an export directory may be read-only.
@@ -115,7 +175,7 @@ def _export(
             directory = versions.path(export_dir, versions.next_version(export_dir))
             with files.staged_directory(directory) as aside:
                 results = _write_version(
-                    model, dataset, checkpoint, settings, aside, console
+                    pinned, dataset, settings, aside, console, exporting, evaluation_dir
                 )
                 manifest = manifests.write(
                     aside,

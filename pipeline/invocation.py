@@ -9,9 +9,11 @@ from pipeline.estimator_options import EstimatorOptions
 from pipeline.flags.checks import CheckFlags
 from pipeline.flags.cluster import ClusterFlags
 from pipeline.flags.data import DataFlags
+from pipeline.flags.exporting import ExportFlags
 from pipeline.flags.input import InputFlags
 from pipeline.flags.launcher import LauncherFlags
 from pipeline.flags.paths import Paths
+from pipeline.flags.serve import ServeFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.flags.showing import ShowFlags
 from pipeline.flags.training import TrainingFlags
@@ -28,6 +30,8 @@ class Invocation:
       input: Flags about how rows are read.
       training: Flags about training.
       serving: Flags about evaluation, export and prediction.
+      exporting: Flags about what an exported version holds.
+      serve: Flags about the local server.
       schema: Path of a schema.
       checks: Flags about checks of a dataset.
       showing: Flags about show.
@@ -47,6 +51,8 @@ class Invocation:
     input: InputFlags
     training: TrainingFlags
     serving: ServingFlags
+    exporting: ExportFlags
+    serve: ServeFlags
     schema: str | None
     checks: CheckFlags
     showing: ShowFlags

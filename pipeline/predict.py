@@ -14,6 +14,7 @@ from typing import Any
 from export.versions import DECLARATION_FILE
 from pipeline import declaration as declarations
 from pipeline import environment, inputs
+from pipeline import manifest as manifests
 from pipeline.console import Console, Progress
 from pipeline.preprocess import example_encoder, typed
 from pipeline.preprocess import rejects as rejects_text
@@ -126,6 +127,28 @@ def _is_of_head(values: Mapping[str, Any], prefix: str, label: Label) -> bool:
     )
 
 
+def _forwarded(version_dir: str, declaration: Declaration) -> tuple[Column, ...]:
+    """Returns the columns that the version's answers repeat, e.g. a key."""
+    manifest = manifests.read(version_dir)
+    names = manifest.configuration.get("forward_features", ()) if manifest else ()
+    return tuple(declaration.columns[name] for name in names)
+
+
+def _take_forwarded(
+    outputs: dict[str, Any], forwarded: Sequence[Column]
+) -> list[dict[str, Any]]:
+    """Takes what answers repeat out of the outputs; returns it by row."""
+    values = {c.name: outputs.pop(c.name).numpy().tolist() for c in forwarded}
+    return [
+        {"forwarded": {n: _json_value(v) for n, v in zip(values, row, strict=True)}}
+        for row in zip(*values.values(), strict=True)
+    ]
+
+
+def _json_value(value: Any) -> Any:
+    return _number(value) if isinstance(value, float) else _plain(value)
+
+
 def _load(version_dir: str) -> Any:
     """Returns the signature that takes serialized Examples."""
     from pipeline.compat import tf
@@ -185,7 +208,9 @@ def run(
     """
     _check_output(output, [source.path for source in sources])
     declaration = declarations.load(os.path.join(version_dir, DECLARATION_FILE))
-    columns: tuple[Column, ...] = declaration.input_columns
+    forwarded = _forwarded(version_dir, declaration)
+    read = {column.name: column for column in (*declaration.input_columns, *forwarded)}
+    columns: tuple[Column, ...] = tuple(read.values())
     inputs.check_columns(sources, columns, version_dir)
     console.progress(f"predict: loading {version_dir}")
     environment.load_tensorflow(console.verbosity)
@@ -209,13 +234,14 @@ def run(
             serialized = example_encoder.encode(batch.table)
             for start in range(0, len(serialized), _BATCH):
                 part = slice(start, start + _BATCH)
-                outputs = serve(examples=tf.constant(serialized[part]))
-                for line, answer in zip(
-                    batch.lines[part], _answers(outputs, declaration), strict=True
+                outputs = dict(serve(examples=tf.constant(serialized[part])))
+                keys = _take_forwarded(outputs, forwarded)
+                for i, (line, answer) in enumerate(
+                    zip(batch.lines[part], _answers(outputs, declaration), strict=True)
                 ):
                     place = {"file": raw.path, "line": int(line)}
-                    out.write(json.dumps({**place, **answer}, ensure_ascii=False))
-                    out.write("\n")
+                    row = {**place, **(keys[i] if keys else {}), **answer}
+                    out.write(json.dumps(row, ensure_ascii=False) + "\n")
                 rows += len(serialized[part])
                 progress.update(rows)
     progress.close()

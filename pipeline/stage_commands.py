@@ -80,7 +80,13 @@ def _export(call: Invocation) -> None:
     from pipeline import export_model
 
     result = export_model.run(
-        call.paths.export, model, dataset, call.serving, call.console
+        call.paths.export,
+        model,
+        dataset,
+        call.serving,
+        call.console,
+        call.exporting,
+        call.paths.evaluation,
     )
     verified = result.manifest.results["verification"]
     call.console.result(

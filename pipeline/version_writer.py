@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from export import saved_model, versions
+from export import saved_model, transform, versions
 from pipeline import checkpoints, estimators, files
 from pipeline import declaration as declarations
 from pipeline import manifest as manifests
@@ -16,7 +16,7 @@ from pipeline.compat import estimator
 from pipeline.console import Console
 from pipeline.manifest import Manifest
 from pipeline.model_dir import TrainedModel
-from pipeline.types import Declaration, UserError
+from pipeline.types import Column, UserError
 
 STAGE = "export"
 
@@ -54,17 +54,24 @@ def find_newest(export_dir: str) -> tuple[str, Manifest] | None:
 def write_saved_model(
     trained: estimator.Estimator,
     checkpoint: str,
-    declaration: Declaration,
+    model: TrainedModel,
     directory: str,
+    forwarded: Sequence[Column] = (),
 ) -> list[str]:
     """Writes the SavedModel and its declaration; returns the signatures' names.
 
     Args:
       directory: An empty directory.
+      forwarded: Columns that answers repeat.
     """
     written = os.path.join(directory, "written")
     signatures = saved_model.write(
-        trained, checkpoint, declaration.input_columns, written
+        trained,
+        checkpoint,
+        model.declaration.input_columns,
+        written,
+        forwarded,
+        transform.of(model.declaration, model.constants),
     )
     for name in os.listdir(written):
         os.rename(os.path.join(written, name), os.path.join(directory, name))
@@ -72,7 +79,7 @@ def write_saved_model(
     os.makedirs(os.path.join(directory, versions.EXTRA))
     files.write_atomically(
         os.path.join(directory, versions.DECLARATION_FILE),
-        declarations.dump(declaration),
+        declarations.dump(model.declaration),
     )
     return signatures
 
@@ -87,7 +94,9 @@ def inputs(model: TrainedModel, checkpoint: str) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class VersionWriter:
-    """Writes versions while training; they are not verified, unlike those of `export`.
+    """Writes versions while training.
+
+    Unlike those of `export` they are not verified and hold neither requests nor a card.
 
     Attributes:
       model: The model that is trained.
@@ -119,7 +128,7 @@ class VersionWriter:
             signatures = write_saved_model(
                 estimators.make_estimator(self.model),
                 checkpoint,
-                self.model.declaration,
+                self.model,
                 aside,
             )
             results = {

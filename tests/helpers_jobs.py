@@ -12,6 +12,9 @@ from pipeline.console import Console
 from pipeline.dataset import Dataset, open_dataset
 from pipeline.export_model import ExportResult
 from pipeline.flags.data import DataFlags
+from pipeline.flags.exporting import ExportFlags
+from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
+from pipeline.flags.input import InputFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.flags.training import TrainingFlags
 from pipeline.model_dir import TrainedModel, open_model
@@ -164,9 +167,13 @@ def training_flags(model: str, **changes) -> TrainingFlags:
 
 
 def run_training(
-    directory: Path, settings: TrainingFlags, dataset: Dataset, console=QUIET
+    directory: Path,
+    settings: TrainingFlags,
+    dataset: Dataset,
+    console=QUIET,
+    reading: InputFlags = DEFAULT_INPUT,
 ) -> train.TrainResult:
-    plan = train_plan.plan(str(directory), settings, dataset)
+    plan = train_plan.plan(str(directory), settings, dataset, reading)
     return train.run(plan, dataset, "", console)
 
 
@@ -186,11 +193,14 @@ def serving_flags(**changes) -> ServingFlags:
     return ServingFlags(**{**values, **changes})
 
 
-def export(job: Job, model: str, directory: Path | None = None) -> ExportResult:
+def export(
+    job: Job, model: str, directory: Path | None = None, **exporting
+) -> ExportResult:
     return export_model.run(
         str(directory or job.export_dir(model)),
         job.model(model),
         job.dataset(),
         serving_flags(),
         QUIET,
+        ExportFlags(**exporting),
     )

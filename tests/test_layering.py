@@ -25,6 +25,7 @@ ALLOWED = {
 DOORS = (
     "pipeline/compat*.py",
     "export/verify_child.py",
+    "export/verify_requests.py",
     "benchmarks/transform.py",
 )
 BEAM = (
@@ -101,7 +102,7 @@ EARLY += ("checkpoints", "best", "evaluations", "done", "metric_order")
 EARLY += ("early_stopping", "train_plan", "warm_start_plan")
 EARLY += ("training_commands",)
 EARLY += ("data_choice", "invocation", "record_cache", "stage_commands")
-EARLY += ("declaration/*", "flags/*", "preprocess/stage")
+EARLY += ("declaration/*", "flags/*", "preprocess/stage", "serving/server")
 HEAVY = ("pipeline.compat", "input_fns", "pipeline.preprocess.beam_job", *TENSORFLOW)
 
 

@@ -15,7 +15,7 @@ import helpers_jobs
 import numpy as np
 import pytest
 
-from export import saved_model, verify, verify_child, versions
+from export import requests, saved_model, verify, verify_child, versions
 from input_fns import records
 from pipeline import estimators
 from pipeline import manifest as manifests
@@ -137,7 +137,7 @@ def test_a_client_sends_nan_and_empty_text_for_no_value():
     ]
     example = tf.train.Example()
     example.features.feature["r"].float_list.value.append(1.5)
-    spec = verify._raw_spec(columns)
+    spec = requests.raw_spec(columns)
     found = tf.io.parse_example([example.SerializeToString()], spec)
     assert np.isnan(found["f"].numpy()).all()
     assert found["s"].numpy().tolist() == [b""]
@@ -352,11 +352,14 @@ def test_no_rows_do_not_differ():
 
 def test_rounding_may_decide_between_equal_classes():
     wanted = {"probabilities": np.array([[0.5, 0.5], [0.7, 0.3], [0.4, 0.400001]])}
-    ties = verify_child._ties(wanted, 1e-5)
+    ties = verify_child._ties(wanted, "classes", 1e-5)
     assert ties.tolist() == [True, False, True]
     assert _compare([[1], [0], [0]], [[0], [0], [1]], ties)[1] == ""
     assert "most in row 1" in _compare([[1], [1], [0]], [[0], [0], [1]], ties)[1]
-    assert verify_child._ties({"predictions": np.zeros([3, 1])}, 1e-5) is None
+    assert (
+        verify_child._ties({"predictions": np.zeros([3, 1])}, "predictions", 1e-5)
+        is None
+    )
 
 
 # --- a real job ------------------------------------------------------------------

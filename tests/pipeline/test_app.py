@@ -107,6 +107,8 @@ FLAGS = {
     "warm_start": "warm_start_from warm_start_vars warm_start_map",
     "serving": "eval_split verify_rows keep_versions version checkpoint"
     " eval_only_once eval_timeout_secs",
+    "exporting": "forward_features formats",
+    "serve": "host port model_name max_request_mb poll_seconds",
     "metrics": "metrics",
     "compute": "mixed_precision xla",
     "schema": "schema",
@@ -396,6 +398,8 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
         "metrics": ["--metrics=f1@0.3,auc"],
         "compute": ["--xla", "--mixed_precision"],
         "serving": ["--verify_rows=0", "--eval_split=eval"],
+        "serve": ["--port=0", "--model_name=a-b", "--poll_seconds=0.5"],
+        "exporting": ["--forward_features=id,b", "--formats=onnx,litert"],
         "schema": ["--schema=a schema.pbtxt"],
         "checks": ["--against=d", "--drift_threshold=0.25"],
         "showing": ["--format=html", "--rows=3"],
@@ -460,6 +464,24 @@ def test_help_and_checks_load_neither_tensorflow_nor_beam(place):
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_output_that_is_read_in_part(tmp_path):
+    """More than a pipe's reader wants, in one piece, and then the end."""
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            f"{sys.executable} -m pipeline models | head -1; echo ${{PIPESTATUS[0]}}",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    # All of it may be written before the reader ends.
+    assert done.stdout.split()[-1] in ("0", "130")
+    assert done.stderr == ""
 
 
 def test_output_that_nobody_reads(tmp_path):

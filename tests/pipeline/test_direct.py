@@ -15,7 +15,7 @@ from helpers_stage import records as records_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import direct, train
+from pipeline import direct
 from pipeline.compat import tf
 from pipeline.flags.input import InputFlags
 from pipeline.preprocess import stage
@@ -92,7 +92,7 @@ def test_CSV_2_the_same_seed_gives_the_same_model(small_job, tmp_path, model):
     for number, dataset in enumerate((small_job.dataset(), _directly(small_job))):
         directory = str(tmp_path / str(number))
         settings_ = helpers_jobs.training_flags(model)
-        done = train.run(directory, settings_, dataset, "", helpers_jobs.QUIET)
+        done = helpers_jobs.run_training(directory, settings_, dataset)
         reader = tf.train.load_checkpoint(directory)
         variables = {
             n: reader.get_tensor(n) for n in reader.get_variable_to_shape_map()
@@ -135,13 +135,11 @@ def test_too_much_for_memory_points_to_preprocess(tmp_path):
 
 
 def test_synthetic_rows_train_from_memory(small_job, tmp_path):
-    done = train.run(
-        str(tmp_path / "model"),
+    done = helpers_jobs.run_training(
+        tmp_path / "model",
         helpers_jobs.training_flags("wide_deep", max_steps=3),
         small_job.dataset(),
-        "",
-        helpers_jobs.QUIET,
-        InputFlags(input_fn="synthetic"),
+        reading=InputFlags(input_fn="synthetic"),
     )
     assert done.manifest.results["global_step"] == 3
 
@@ -151,23 +149,21 @@ def test_a_model_of_synthetic_rows_is_not_gone_on_with(small_job, tmp_path):
     flags = helpers_jobs.training_flags("wide_deep", max_steps=1)
     directory = str(tmp_path / "model")
     synthetic = InputFlags(input_fn="synthetic")
-    train.run(directory, flags, dataset, "", helpers_jobs.QUIET, synthetic)
+    helpers_jobs.run_training(directory, flags, dataset, reading=synthetic)
     more = dataclasses.replace(flags, max_steps=2)
     with pytest.raises(UserError, match="input_fn synthetic -> rows of the dataset"):
-        train.run(directory, more, dataset, "", helpers_jobs.QUIET)
+        helpers_jobs.run_training(directory, more, dataset)
 
 
 def test_data_that_end_end_the_training(small_job, tmp_path):
     dataset = small_job.dataset()
     rows = dataset.shards("train").rows
     flags = helpers_jobs.training_flags("wide_deep", max_steps=10_000, epochs=2.0)
-    done = train.run(
-        str(tmp_path / "model"),
+    done = helpers_jobs.run_training(
+        tmp_path / "model",
         flags,
         dataset,
-        "",
-        helpers_jobs.QUIET,
-        InputFlags(repeat=False),
+        reading=InputFlags(repeat=False),
     )
     assert 2 * rows % 32
     assert done.manifest.results["global_step"] == 2 * rows // 32 + 1
@@ -175,13 +171,11 @@ def test_data_that_end_end_the_training(small_job, tmp_path):
 
 def test_training_does_not_evaluate_nothing(small_job, tmp_path):
     with pytest.raises(UserError, match="--drop_remainder leaves out all"):
-        train.run(
-            str(tmp_path / "model"),
+        helpers_jobs.run_training(
+            tmp_path / "model",
             helpers_jobs.training_flags("wide_deep", max_steps=1),
             small_job.dataset(),
-            "",
-            helpers_jobs.QUIET,
-            InputFlags(repeat=False, drop_remainder=True),
+            reading=InputFlags(repeat=False, drop_remainder=True),
         )
     assert not (tmp_path / "model").exists()
 

@@ -93,6 +93,7 @@ def test_a_version_holds_what_servers_and_predict_need(small_job):
         "predict",
         "regress",
         "serving_default",
+        "transform",
     ]
 
 
@@ -392,4 +393,9 @@ def test_the_manifest_is_plain_json(small_job):
     directory = versions.find(str(small_job.export_dir(MODEL)), None)
     value = json.loads(Path(directory, manifests.FILE_NAME).read_text())
     assert value["results"]["files"]["saved_model.pb"] > 1000
-    assert value["configuration"] == {"split": "test", "verify_rows": 0}
+    assert value["configuration"] == {
+        "split": "test",
+        "verify_rows": 0,
+        "forward_features": [],
+        "formats": [],
+    }

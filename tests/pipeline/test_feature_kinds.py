@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import os
 import random
 
 import helpers_jobs
@@ -136,6 +139,10 @@ def test_the_exported_model_agrees(job, name):
     alone = serve(examples=tf.constant(serialized[:1]))["probabilities"].numpy()
     np.testing.assert_allclose(alone, wanted[:1], atol=1e-5)
 
+    _check_transform(directory, serialized, model)
+    with pytest.raises(UserError, match="^--formats: feature tags may have several"):
+        helpers_jobs.export(job, name, formats=("onnx",))
+
     trained = estimators.make_estimator(model)
     names = [n for n in trained.get_variable_names() if "place" in n]
     tables = [n for n in names if not n.split("/")[-1].startswith(("Adam", "m", "v"))]
@@ -151,12 +158,72 @@ def test_the_exported_model_agrees(job, name):
     assert (first != last).any()
 
 
+def _check_transform(directory, serialized, model):
+    """One tensor a feature; rows with fewer values than others are filled up."""
+    signatures = tf.saved_model.load(directory).signatures
+    found = signatures["transform"](examples=tf.constant(serialized))
+    weighted = {"amounts/weights", "id/weights"}
+    assert found.keys() == {*model.declaration.features, *weighted}
+    assert all(len(value) == len(serialized) for value in found.values())
+    assert found["photo"].shape[1:] == (2, 2, 3)
+    assert found["fare"].shape[1:] == (1,) and found["fare"].dtype == tf.float32
+    assert found["month"].shape[1:] == () and found["id/weights"].shape[1:] == ()
+    ids, weights = found["amounts"].numpy(), found["amounts/weights"].numpy()
+    assert ids.shape == weights.shape and ids.shape[1] == 3
+    filled = ids == -1
+    assert filled.any() and not filled.all()
+    assert (weights[filled] == 0).all()
+    # The order of values stays: "start" is the most frequent page.
+    vocabulary = model.constants.vocabularies["pages"]
+    of_pages = [
+        tf.train.Example.FromString(row).features.feature["pages"].bytes_list.value
+        for row in serialized
+    ]
+    for i, value in enumerate(of_pages):
+        parts = [p for p in b"".join(value).split(b">") if p] if value else [b"start"]
+        wanted = [vocabulary.index(p) if p in vocabulary else None for p in parts[:3]]
+        shown = [n for n in found["pages"][i].numpy().tolist() if n != -1]
+        assert len(shown) == len(wanted)
+        assert [n for n, w in zip(shown, wanted, strict=True) if w is not None] == [
+            w for w in wanted if w is not None
+        ]
+
+
 ONE_IMAGE = """
 label: {column: y, classes: ["0", "1"]}
 split: {by: column, column: part, values: {train: [t], eval: [e], test: [x]}}
 columns: {y: {type: int}, part: {type: string}, photo: {type: string, default: none}}
 features: {picture: {kind: image, column: photo, height: 1, width: 1}}
 """
+
+
+@pytest.mark.slow
+def test_formats_take_images(tmp_path):
+    for package in ("ai_edge_litert", "tf2onnx", "onnxruntime"):
+        pytest.importorskip(package)
+    text = ONE_IMAGE.replace("height: 1, width: 1", "height: 2, width: 3")
+    (tmp_path / "features.yaml").write_text(text, encoding="utf-8")
+    rows = {"y": [0, 1] * 6, "part": ["t", "t", "e", "e", "x", "x"] * 2}
+    rows["photo"] = [png(), None, png()] * 4
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    flags = helpers_jobs.data_flags(
+        tmp_path / "rows.parquet", tmp_path / "features.yaml"
+    )
+    stage.run(str(tmp_path / "dataset"), stage.plan(flags), helpers_jobs.QUIET)
+    job = helpers_jobs.Job(tmp_path, tmp_path / "rows.parquet")
+    helpers_jobs.train_model(job, "keras_wide_deep", batch_size=4)
+    result = helpers_jobs.export(job, "keras_wide_deep", formats=("litert", "onnx"))
+    for found in result.manifest.results["formats"].values():
+        for of_runtime in found["runtimes"].values():
+            assert of_runtime["largest_difference"] <= 1e-5
+    extra = os.path.join(result.directory, "assets.extra")
+    with open(os.path.join(extra, "formats.json"), encoding="utf-8") as f:
+        (described,) = json.load(f)["inputs"]
+    assert described["shape"] == ["batch", 2, 3, 3]
+    # An image is no text, so a request of the REST API has it in base64.
+    with open(os.path.join(extra, "sample_requests", "predict.json"), "rb") as f:
+        first, _ = json.load(f)["instances"]
+    assert base64.b64decode(first["photo"]["b64"]) == png()
 
 
 @pytest.mark.slow

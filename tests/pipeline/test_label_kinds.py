@@ -10,9 +10,10 @@ from pathlib import Path
 import helpers_jobs
 import pytest
 
-from pipeline import evaluate, predict
+from pipeline import evaluate, export_model, model_card, predict
 from pipeline.compat import tf
 from pipeline.export_model import ExportResult
+from pipeline.flags.exporting import ExportFlags
 from pipeline.preprocess import stage
 from pipeline.preprocess.sources import registry as sources
 
@@ -146,7 +147,7 @@ def test_signatures(trained):
     kind, exported = trained.kind, trained.exported
     assert exported.manifest.results["verification"]["largest_difference"] < 1e-6
     model = tf.saved_model.load(exported.directory)
-    wanted = {"serving_default", "predict", *_OTHER_SIGNATURES[kind]}
+    wanted = {"serving_default", "predict", "transform", *_OTHER_SIGNATURES[kind]}
     assert model.signatures.keys() == wanted
     columns = {"size": tf.constant([3.9, 0.1]), "shape": tf.constant(["ball", "box"])}
     answers = model.signatures["predict"](**columns)
@@ -156,6 +157,65 @@ def test_signatures(trained):
         )
     if kind == "several labels":
         assert answers["bought/classes"].numpy().tolist() == [[b"yes"], [b"no"]]
+
+
+def test_the_server_answers_the_sample_requests_of_all_signatures(trained):
+    pytest.importorskip("starlette")
+    from pipeline.serving import app, store
+
+    directory = Path(trained.exported.directory)
+    version = store.load(str(directory.parent), int(directory.name))
+    samples = directory / "assets.extra" / "sample_requests"
+    found = {}
+    for path in samples.glob("*.json"):
+        body = path.read_bytes()
+        name = json.loads(body)["signature_name"]
+        kind = version.kinds[name]
+        method = kind if kind in ("classify", "regress") else "predict"
+        found[name] = app.answer(version, method, body)
+    assert found.keys() == version.signatures.keys()
+    for name, answer in found.items():
+        rows = answer["results" if "results" in answer else "predictions"]
+        assert len(rows) == 2, name
+    if trained.kind == "several classes":
+        first = found["classify"]["results"][0]
+        assert [label for label, _ in first] == ["big", "round", "very big"]
+        assert all(0 < score < 1 for _, score in first)
+    if trained.kind == "several labels":
+        # The plain name answers for the first label.
+        assert found["classify"] == found["bought/classify"]
+        assert found["visits/regress"]["results"] == [
+            pytest.approx(row["visits/predictions"][0], rel=1e-5)
+            for row in found["predict"]["predictions"]
+        ]
+
+
+def test_the_card_lists_the_signatures(trained):
+    extra = Path(trained.exported.directory, "assets.extra")
+    card = json.loads((extra / model_card.JSON_FILE).read_text("utf-8"))
+    assert card["signatures"] == trained.exported.manifest.results["signatures"]
+    page = (extra / model_card.MARKDOWN_FILE).read_text("utf-8")
+    assert ", ".join(card["signatures"]) in page
+
+
+def test_formats_answer_alike(trained, tmp_path):
+    if trained.model != "keras_wide_deep":
+        pytest.skip("has no formats")
+    for package in ("ai_edge_litert", "tf2onnx", "onnxruntime"):
+        pytest.importorskip(package)
+    result = export_model.run(
+        str(tmp_path),
+        trained.job.model(trained.model),
+        trained.job.dataset(),
+        helpers_jobs.serving_flags(),
+        helpers_jobs.QUIET,
+        ExportFlags(formats=("litert", "onnx")),
+    )
+    found = result.manifest.results["formats"]
+    assert found.keys() == {"litert", "onnx"}
+    for of_format in found.values():
+        for of_runtime in of_format["runtimes"].values():
+            assert of_runtime["largest_difference"] <= 1e-5
 
 
 def _predicted(job, exported) -> list[dict]:

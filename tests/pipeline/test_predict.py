@@ -284,7 +284,7 @@ def test_no_finite_answer_is_null_and_not_broken_json(
     monkeypatch.setattr(predict, "_load", lambda directory: serve)
     path = _write(tmp_path / "rows.csv", [ROW] * 3)
     _, found = _predict([path], one_version, tmp_path / "out.jsonl")
-    assert [row["prediction"] for row in found] == [None, None, 1.5]
+    assert [row["predictions"] for row in found] == [[None], [None], [1.5]]
 
 
 # --- what is refused -------------------------------------------------------------

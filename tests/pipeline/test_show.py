@@ -104,7 +104,10 @@ def test_an_export(small_job):
     lines = _show(directory)
     assert lines[0].startswith(f"export {directory}, finished 2")
     assert lines[1] == "  global step: 4"
-    assert lines[2] == "  signatures: classify, predict, regress, serving_default"
+    assert (
+        lines[2]
+        == "  signatures: classify, predict, regress, serving_default, transform"
+    )
     rows = small_job.dataset().shards("test").rows
     assert lines[3].startswith(f"  verified on {rows} rows; largest difference ")
 

@@ -9,7 +9,7 @@ import helpers_jobs
 import numpy as np
 import pytest
 
-from pipeline import app, evaluate, model_dir, record_cache, train, train_inputs
+from pipeline import app, evaluate, model_dir, record_cache, train_inputs
 from pipeline.compat import tf
 from pipeline.console import Console
 from pipeline.dataset import Shards
@@ -46,11 +46,10 @@ def test_the_window_in_rows_follows_from_bytes(settings, shards, rows):
 
 
 def _train(job, directory, settings, **changes):
-    return train.run(
-        str(directory),
+    return helpers_jobs.run_training(
+        directory,
         helpers_jobs.training_flags("wide_deep", **changes),
         job.dataset(),
-        "",
         Console(0),
         settings,
     )
@@ -134,7 +133,7 @@ def test_a_rest_that_is_dropped_is_not_counted(small_job, tmp_path):
             small_job.dataset(),
             "test",
             helpers_jobs.QUIET,
-            InputFlags(drop_remainder=True),
+            reading=InputFlags(drop_remainder=True),
         )
 
 

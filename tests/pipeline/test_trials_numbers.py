@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import itertools
 from pathlib import Path
 
 import helpers_training
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline import train, train_plan
+from pipeline.dataset import Dataset
 from pipeline.flags.input import InputFlags
 from pipeline.types import ExitCode, UserError
 
@@ -96,24 +97,35 @@ def input_fn():
 """
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("bad", ["nan", "inf"])
-def test_num_1_no_such_number_reaches_a_checkpoint(tmp_path, monkeypatch, model, bad):
-    """Even an input_fn of the user's own, which no rule of ours has seen."""
+_modules = itertools.count()
+
+
+def _planned(
+    directory: Path, monkeypatch, model: str, code: str
+) -> tuple[train_plan.Plan, Dataset]:
+    """Returns a training, and its dataset, whose training rows come from an input_fn of the user's own."""
     dataset = helpers_training.make_dataset(
-        tmp_path / "d", NUMBERS % "type: float", _lines(None)
+        directory / "d", NUMBERS % "type: float", _lines(None)
     )
-    name = f"num_1_{model}_{bad}"
-    code = _INPUT_FN.format(bad=f"float('{bad}')")
-    (tmp_path / f"{name}.py").write_text(code)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, name, raising=False)
+    # A module is imported once, whatever its text is later.
+    name = f"numbers_{next(_modules)}"
+    (directory / f"{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(str(directory))
     plan = train_plan.plan(
-        str(tmp_path / "m"),
+        str(directory / "m"),
         helpers_training.settings(model=model, hparams=MODELS[model]),
         dataset,
         InputFlags(input_fn=f"{name}:input_fn"),
     )
+    return plan, dataset
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("bad", ["nan", "inf"])
+def test_num_1_no_such_number_reaches_a_checkpoint(tmp_path, monkeypatch, model, bad):
+    """Even an input_fn of the user's own, which no rule of ours has seen."""
+    code = _INPUT_FN.format(bad=f"float('{bad}')")
+    plan, dataset = _planned(tmp_path, monkeypatch, model, code)
     with pytest.raises(UserError, match="NaN|not finite") as caught:
         train.run(plan, dataset, "", helpers_training.QUIET)
     assert caught.value.exit_code is ExitCode.BAD_DATA
@@ -164,20 +176,8 @@ features: {x: {kind: numeric}}
 @pytest.mark.parametrize("model", MODELS)
 def test_num_2_a_model_that_meets_one_names_it(tmp_path, monkeypatch, model):
     """Where rows do not come from preprocess: premade and custom models alike."""
-    dataset = helpers_training.make_dataset(
-        tmp_path / "d", NUMBERS % "type: float", _lines(None)
-    )
-    name = f"num_2_{model}"
     code = _INPUT_FN.format(bad="1.0").replace('"no")', '"maybe")')
-    (tmp_path / f"{name}.py").write_text(code)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    plan = train_plan.plan(
-        str(tmp_path / "m"),
-        helpers_training.settings(model=model, hparams=MODELS[model]),
-        dataset,
-        InputFlags(input_fn=f"{name}:input_fn"),
-    )
+    plan, dataset = _planned(tmp_path, monkeypatch, model, code)
     wanted = "label y: not one of the classes no, yes: maybe"
     with pytest.raises(UserError, match=wanted) as caught:
         train.run(plan, dataset, "", helpers_training.QUIET)

@@ -13,7 +13,7 @@ from pipeline.compat import tf
 from pipeline.preprocess.sources import registry as sources
 from pipeline.types import UserError
 
-_CODE = """
+_CODE = '''
 import tensorflow as tf
 
 
@@ -53,7 +53,24 @@ def model_fn(features, labels, mode):
         return tf.estimator.EstimatorSpec(mode, loss=loss)
     step = v1.train.AdamOptimizer().minimize(loss, v1.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=step)
-"""
+
+
+def strict(features, labels, mode):
+    """Takes short texts only."""
+    lengths = tf.strings.length(features["city"])
+    check = tf.compat.v1.debugging.assert_less(lengths, 20, name="city_is_short")
+    with tf.control_dependencies([check]):
+        age = tf.identity(features["age"])
+    return model_fn({**features, "age": age}, labels, mode)
+
+
+def taken(features, labels, mode):
+    """Has an export of its own where the pipeline has one."""
+    spec = model_fn(features, labels, mode)
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        spec.export_outputs["transform"] = spec.export_outputs["own"]
+    return spec
+'''
 
 
 @pytest.fixture
@@ -79,7 +96,7 @@ def test_all_stages(job, tmp_path, monkeypatch, function):
     verification = exported.manifest.results["verification"]
     assert verification["largest_difference"] < 1e-6
     signatures = tf.saved_model.load(exported.directory).signatures
-    wanted = {"serving_default", "predict"} | (
+    wanted = {"serving_default", "predict", "transform"} | (
         {"own"} if function == "model_fn" else set()
     )
     assert signatures.keys() == wanted
@@ -93,8 +110,34 @@ def test_all_stages(job, tmp_path, monkeypatch, function):
     value = first["predictions"]
     assert 0 < (value[0] if function == "compiled" else value) < 1
 
+    with pytest.raises(UserError, match="raw columns in code of its own"):
+        helpers_jobs.export(job, name, formats=("litert",))
+
     # Without its code a model cannot be built anew, and one line says so.
     sys.modules.pop("users_own")
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(tmp_path)])
     with pytest.raises(UserError, match="there is no module users_own"):
         estimators.make_estimator(job.model(name))
+
+
+@pytest.mark.slow
+def test_a_model_that_refuses_unknown_texts_is_verified_on_real_rows(job):
+    name = "users_own:strict"
+    helpers_jobs.train_model(job, name, hparams="", max_steps=2)
+    exported = helpers_jobs.export(job, name)
+    verification = exported.manifest.results["verification"]
+    assert verification["rows"] == job.dataset().shards("test").rows
+    serve = tf.saved_model.load(exported.directory).signatures["predict"]
+    specs = serve.structured_input_signature[1]
+    row = {n: tf.zeros([1], s.dtype) for n, s in specs.items() if s.dtype != tf.string}
+    row |= {n: tf.constant(["x"]) for n, s in specs.items() if s.dtype == tf.string}
+    assert serve(**row)["predictions"].shape == (1,)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="city_is_short"):
+        serve(**{**row, "city": tf.constant(["x" * 20])})
+
+
+def test_a_name_that_is_taken_is_one_line(job):
+    name = "users_own:taken"
+    helpers_jobs.train_model(job, name, hparams="", max_steps=2)
+    with pytest.raises(UserError, match="exports under the key transform"):
+        helpers_jobs.export(job, name)

@@ -11,7 +11,7 @@ from absl import flags
 
 from pipeline import console as consoles
 from pipeline.console import Console, Progress
-from pipeline.flags import data
+from pipeline.flags import data, writing
 from pipeline.preprocess import beam_options, progress
 from pipeline.preprocess.progress import Counter, Done
 from pipeline.types import UserError
@@ -112,5 +112,6 @@ def test_a_terminal_gets_one_line_that_is_redrawn(monkeypatch, capsys):
 def test_several_workers_by_a_flag_of_their_own(given, options):
     values = flags.FlagValues()
     data.define(values)
+    writing.define(values)
     values(["program", *given])
     assert data.read(values).beam_options == options

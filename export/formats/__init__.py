@@ -1,0 +1,1 @@
+"""Other formats of a model than SavedModel, each compared with it."""

@@ -1,0 +1,1 @@
+"""A local HTTP server that speaks TensorFlow Serving's REST API."""
