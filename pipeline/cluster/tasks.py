@@ -153,6 +153,18 @@ def _evaluate(job: Job, path: str, is_final: bool) -> None:
         after_evaluation.export(local, spec, pinned, metrics, is_final)
 
 
+def _serve(preemption: Preemption, leader: _Leader) -> None:
+    """Waits in a parameter server, also after SIGTERM: the leader needs it to save."""
+    with preemption.in_session():
+        try:
+            if leader.await_start() is not None:
+                leader.await_end()
+        except UserError:
+            if preemption.requested.is_set():
+                preemption.end()
+            raise
+
+
 def _follow(
     choice: Choice,
     preemption: Preemption,
@@ -163,13 +175,20 @@ def _follow(
     task = choice.cluster.task
     # The evaluator may take long over the last checkpoint; a worker has nothing to add.
     over_seconds = math.inf if task.type == EVALUATOR else _OVER_SECONDS
+
+    def find_failure() -> str | None:
+        # After SIGTERM the leader's end is no failure.
+        return None if preemption.requested.is_set() else leader.find_failure()
+
     with peers.watched(
-        leader.watch, leader.is_over, leader.find_failure, over_seconds=over_seconds
+        leader.watch, leader.is_over, find_failure, over_seconds=over_seconds
     ):
         runner = Runner(strategies.make(choice), preemption)
         preemption.install()
         if task.type == PS:
             runner.serve()
+            _serve(preemption, leader)
+            return
         start_step = leader.await_start()
         if start_step is None:
             return
@@ -180,7 +199,7 @@ def _follow(
                 lambda path, last: _evaluate(job, path, last),
                 leader.is_over,
             )
-        elif task.type != PS:
+        else:
             job = make_job(runner, start_step)
             runner.train_and_evaluate(job)
         # Others may still need this task's server.

@@ -191,7 +191,9 @@ def test_sigterm_saves_and_the_rerun_goes_on(untrained_job, tmp_path):
     )
     done = run("cluster", "--workers=1", "--ps=1", "--", "train", *flags)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert f"goes on from step {saved:,}" in done.stderr
+    # Until it is saved the worker may take further steps.
+    resumed = re.search(r"goes on from step ([\d,]+)", done.stderr).group(1)
+    assert saved <= int(resumed.replace(",", "")) < saved + 20
     assert saved + 20 <= _results(directory)["global_step"] <= saved + 22
 
 
