@@ -42,8 +42,8 @@ endef
 .DEFAULT_GOAL := help
 # Two environments made at once would both write the project's build files.
 .NOTPARALLEL:
-.PHONY: help environment environment-tf215 run test test-fast test-tf215 bench prism lint format \
-    lock clean distclean
+.PHONY: help environment environment-tf215 run test test-fast test-slow test-all \
+    test-tf215 bench prism lint format lock clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' Makefile
@@ -58,16 +58,21 @@ run: environment ## Train, export and check the Census models, into work/census
 	$(CENSUS) --model=wide_deep
 	$(CENSUS) --model=keras_wide_deep
 
-test: lint ## Check the style, then run all tests, the fast ones first
-	$(call RUN_TESTS,$(VENV))
+test: lint test-fast ## Check the style, then run the fast tests (10 minutes on two cores)
 
 test-fast: environment ## Run the fast tests
 	@$(VENV)/bin/python -m pytest $(PYTEST_OPTIONS) -m 'not slow'
 
+test-slow: environment ## Run the slow tests
+	@$(VENV)/bin/python -m pytest $(PYTEST_OPTIONS) -m slow
+
+test-all: lint ## Check the style, then run all tests, the fast ones first
+	$(call RUN_TESTS,$(VENV))
+
 test-tf215: environment-tf215 ## Run all tests under TensorFlow 2.15.1
 	$(call RUN_TESTS,$(VENV_TF215))
 
-bench: environment ## Measure preprocess against other ways to do the same
+bench: environment ## Measure the stages and models against other ways to do the same
 	@$(VENV)/bin/python -m benchmarks $(BENCH_OPTIONS)
 
 # The module's own version is older than Beam's Python package; the protocol between
