@@ -24,6 +24,7 @@ class _OfClasses:
         self._made: tuple[tf.Graph, dict] | None = None
 
     def _processed_labels(self, logits, labels):
+        labels = tf.convert_to_tensor(labels)
         known = tf.greater_equal(self._class_id_table.lookup(labels), 0)
         shown = ", ".join(self._label.classes[:_MAX_CLASSES_SHOWN])
         check = tf.debugging.Assert(

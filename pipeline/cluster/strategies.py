@@ -120,12 +120,18 @@ def _configure(devices: DeviceFlags) -> list[str]:
             " can use"
         )
     gpus = gpus[:wanted]
-    tf.config.set_visible_devices(gpus, "GPU")
+    # What is as it is by default is not set: where rows of the user's own were read
+    # before, TensorFlow is in use, and devices cannot be set any more.
+    if gpus != tf.config.get_visible_devices("GPU"):
+        tf.config.set_visible_devices(gpus, "GPU")
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, devices.memory_growth)
     tf.config.set_soft_device_placement(devices.soft_placement)
-    tf.config.threading.set_inter_op_parallelism_threads(devices.inter_op_threads)
-    tf.config.threading.set_intra_op_parallelism_threads(devices.intra_op_threads)
+    threading = tf.config.threading
+    if devices.inter_op_threads:
+        threading.set_inter_op_parallelism_threads(devices.inter_op_threads)
+    if devices.intra_op_threads:
+        threading.set_intra_op_parallelism_threads(devices.intra_op_threads)
     if devices.logical_cpus > 1:
         (cpu,) = tf.config.list_physical_devices("CPU")
         parts = [tf.config.LogicalDeviceConfiguration()] * devices.logical_cpus
@@ -177,9 +183,11 @@ def make(choice: Choice) -> Distribution:
     try:
         names = _configure(choice.settings.devices)
     except RuntimeError as error:
-        raise RuntimeError("TensorFlow was used before the strategy was made") from (
-            error
-        )
+        raise UserError(
+            f"flags about devices come too late ({error}): a module of --input_fn,"
+            " --model or --metrics used TensorFlow when it was imported; let it do so in"
+            " its functions only"
+        ) from error
     if not trains:
         return Distribution(choice, None)
     with environment.tf_config(choice.cluster.tf_config()):

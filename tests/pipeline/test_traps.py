@@ -265,15 +265,16 @@ def test_checkpoints_by_seconds(tmp_path, dataset):
     helpers_training.train(
         tmp_path / "m",
         dataset,
-        max_steps=1500,
+        # A fast machine must be kept busy for longer than a second.
+        max_steps=6000,
         checkpoint_steps=None,
         checkpoint_secs=1,
-        eval_steps=1500,
+        eval_steps=6000,
         keep_checkpoints=100,
     )
     there = helpers_training.checkpoint_steps(tmp_path / "m")
-    assert len(there) >= 3 and there[-1] == 1500
-    assert [e.global_step for e in evaluations.read(str(tmp_path / "m"))] == [1500]
+    assert len(there) >= 3 and there[-1] == 6000
+    assert [e.global_step for e in evaluations.read(str(tmp_path / "m"))] == [6000]
 
 
 def test_a_failure_is_marked_for_those_who_follow(tmp_path, dataset):
