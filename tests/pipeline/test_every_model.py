@@ -81,6 +81,7 @@ def test_train_evaluate_export_predict(jobs, tmp_path, name, task):
     assert set(results["signatures"]) == wanted | {
         saved_model.PREDICT,
         saved_model.SERVING_DEFAULT,
+        saved_model.TRANSFORM,
     }
 
     output = tmp_path / "predictions.jsonl"
