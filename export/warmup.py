@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from export import requests
+from input_fns import wire
 from pipeline.compat import tf
 from pipeline.types import Column
 
@@ -32,18 +33,9 @@ MAX_RECORDS = 1000
 _LOG_FIELDS = {"classify": 2, "regress": 3, "predict": 6}
 
 
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value >= 128:
-        encoded.append(value & 127 | 128)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
 def _field(number: int, content: bytes) -> bytes:
     """A length-delimited field of a message."""
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
+    return wire.message(wire.varint(number << 3 | 2), content)
 
 
 def _model_spec(model: str, signature: str) -> bytes:

@@ -15,27 +15,15 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from input_fns.wire import message as message
+from input_fns.wire import varint as varint
+
 FIELD_1 = b"\x0a"
 """The tag of field 1 of a length-delimited type; every message here has one."""
 FIELD_2 = b"\x12"
 INT64_LIST = b"\x1a"
 FLOAT_LIST = b"\x12"
 BYTES_LIST = b"\x0a"
-
-
-def varint(value: int) -> bytes:
-    """A non-negative number in groups of 7 bits, lowest first."""
-    encoded = bytearray()
-    while value >= 128:
-        encoded.append(value & 127 | 128)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def message(tag: bytes, content: bytes) -> bytes:
-    """A length-delimited field."""
-    return tag + varint(len(content)) + content
 
 
 def varints(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
