@@ -10,6 +10,28 @@ _DEFAULTS = hparams.Objective()
 _MAX_CLASSES_SHOWN = 10
 
 
+class _KnownClasses:
+    """A table of class names that fails on one that is no class, and shows it."""
+
+    def __init__(self, table: tf.lookup.StaticHashTable, label: Label):
+        self._table = table
+        self._label = label
+
+    def lookup(self, names: tf.Tensor) -> tf.Tensor:
+        ids = self._table.lookup(names)
+        known = tf.greater_equal(ids, 0)
+        shown = ", ".join(self._label.classes[:_MAX_CLASSES_SHOWN])
+        check = tf.debugging.Assert(
+            tf.reduce_all(known),
+            [
+                f"label {self._label.column}: not one of the classes {shown}:",
+                tf.boolean_mask(names, tf.logical_not(known)),
+            ],
+        )
+        with tf.control_dependencies([check]):
+            return tf.identity(ids)
+
+
 class _OfClasses:
     """What heads of named classes do besides what the premade ones do.
 
@@ -22,20 +44,6 @@ class _OfClasses:
         super().__init__(*args, label_vocabulary=list(label.classes), **kwargs)
         self._label = label
         self._made: tuple[tf.Graph, dict] | None = None
-
-    def _processed_labels(self, logits, labels):
-        labels = tf.convert_to_tensor(labels)
-        known = tf.greater_equal(self._class_id_table.lookup(labels), 0)
-        shown = ", ".join(self._label.classes[:_MAX_CLASSES_SHOWN])
-        check = tf.debugging.Assert(
-            tf.reduce_all(known),
-            [
-                f"label {self._label.column}: not one of the classes {shown}:",
-                tf.boolean_mask(labels, tf.logical_not(known)),
-            ],
-        )
-        with tf.control_dependencies([check]):
-            return super()._processed_labels(logits, tf.identity(labels))
 
     def _once(self, name: str):
         with tf.init_scope():
@@ -50,7 +58,7 @@ class _OfClasses:
 
     @property
     def _class_id_table(self):
-        return self._once("_class_id_table")
+        return _KnownClasses(self._once("_class_id_table"), self._label)
 
     @property
     def _class_string_table(self):
