@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pipeline import checkpoints, files, model_dir
 from pipeline.metric_order import MetricOrder
 from pipeline.model_dir import TrainedModel
-from pipeline.types import UserError
 
 DIRECTORY = "best"
 _FILE = "best.json"
@@ -52,13 +51,7 @@ def read(directory: str) -> Best | None:
     path = os.path.join(place, _FILE)
     if not os.path.exists(path):
         return None
-    values = files.read_json(path)
-    wanted = {field.name for field in dataclasses.fields(Best)}
-    if not isinstance(values, dict) or values.keys() != wanted:
-        raise UserError(
-            f"{path} is not of this pipeline; it needs exactly"
-            f" {', '.join(sorted(wanted))}"
-        )
+    values = files.read_fields(path, Best)
     values["path"] = os.path.join(place, os.path.basename(values["path"]))
     return Best(**values)
 

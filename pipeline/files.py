@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import glob
 import hashlib
@@ -12,7 +13,7 @@ import re
 import shutil
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipeline.types import ExitCode, UserError
@@ -126,6 +127,38 @@ def read_json(path: str) -> Any:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid JSON: {error}") from error
+
+
+def read_fields(
+    path: str,
+    kind: type,
+    what: str = "of this pipeline",
+    objects: Sequence[str] = (),
+) -> dict:
+    """Reads a JSON object that holds the fields of a dataclass.
+
+    Args:
+      path: The file.
+      kind: The dataclass. Fields with a default may be absent.
+      what: What the file should be, for the message.
+      objects: Fields that are objects themselves.
+
+    Raises:
+      UserError: As `read_json`, or it holds something else.
+    """
+    values = read_json(path)
+    fields = dataclasses.fields(kind)
+    needed = {field.name for field in fields if field.default is dataclasses.MISSING}
+    allowed = {field.name for field in fields}
+    if (
+        not isinstance(values, dict)
+        or not needed <= values.keys() <= allowed
+        or not all(isinstance(values[name], dict) for name in objects)
+    ):
+        raise UserError(
+            f"{path} is not {what}; it needs exactly {', '.join(sorted(needed))}"
+        )
+    return values
 
 
 def read_json_lines(path: str) -> list[Any]:

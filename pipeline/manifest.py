@@ -130,13 +130,7 @@ def read(directory: str) -> Manifest | None:
     path = os.path.join(directory, FILE_NAME)
     if not os.path.exists(path):
         return None
-    values = files.read_json(path)
-    wanted = {field.name for field in dataclasses.fields(Manifest)}
-    if not isinstance(values, dict) or values.keys() != wanted:
-        raise UserError(
-            f"{path} is not a manifest of this pipeline; it needs exactly"
-            f" {', '.join(sorted(wanted))}"
-        )
+    values = files.read_fields(path, Manifest, "a manifest of this pipeline")
     for name in _MAPPINGS:
         if not isinstance(values[name], dict):
             raise UserError(

@@ -149,21 +149,8 @@ def read_training(directory: str) -> Training | None:
     path = os.path.join(directory, TRAINING_FILE)
     if not os.path.exists(path):
         return None
-    values = files.read_json(path)
-    fields = dataclasses.fields(Training)
-    wanted = {field.name for field in fields}
-    # A directory of an earlier version lacks what was added since.
-    needed = {f.name for f in fields if f.default is dataclasses.MISSING}
-    if (
-        not isinstance(values, dict)
-        or not needed <= values.keys() <= wanted
-        or not isinstance(values["hparams"], dict)
-        or not isinstance(values["input"], dict)
-    ):
-        raise UserError(
-            f"{path} is not of this pipeline; it needs exactly"
-            f" {', '.join(sorted(needed))}"
-        )
+    # A directory of an earlier version lacks what was added since, with a default.
+    values = files.read_fields(path, Training, objects=("hparams", "input"))
     return Training(**values)
 
 
