@@ -15,6 +15,7 @@ from pipeline import (
     done,
     estimators,
     evaluations,
+    event_files,
     files,
     model_dir,
     recovery,
@@ -147,9 +148,11 @@ def _prepare(plan: Plan, flagfile: str, console: Console) -> int:
     if before is not None and model_dir.differences(before, model.training):
         # Patience counts evaluations of one training; of others only the best lasts.
         valid = -1
+    eval_directory = os.path.join(directory, "eval")
+    event_files.wait_for_a_new_name(directory, eval_directory)
     if evaluations.drop_after(directory, valid):
         last = start_step if valid == start_step else start_step - 1
-        saving_hooks.mark_start(os.path.join(directory, "eval"), last)
+        saving_hooks.mark_start(eval_directory, last)
     return start_step
 
 
