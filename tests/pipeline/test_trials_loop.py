@@ -50,7 +50,7 @@ def _steps(directory: Path, name: str) -> list[int]:
 def test_loop_1_a_rerun_says_what_it_did_and_more_steps_are_exactly_more(
     tmp_path, dataset, flipped, capsys
 ):
-    """LOOP-1"""
+    """LOOP-1, T11"""
     options = {"exporters": ("final",), "checkpoint_steps": 50}
     first = helpers_training.train(tmp_path / "m", dataset, max_steps=100, **options)
     before = helpers_training.contents(tmp_path / "m")
