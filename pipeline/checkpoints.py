@@ -46,12 +46,18 @@ def parts(path: str) -> list[str]:
 
 
 def read_state(directory: str) -> tuple[list[str], str | None]:
-    """Returns the paths in the state file, oldest first, and that of the newest."""
+    """Returns the paths in the state file, oldest first, and that of the newest.
+
+    Raises:
+      UserError: It is there and cannot be read.
+    """
+    path = os.path.join(directory, STATE_FILE)
     try:
-        with open(os.path.join(directory, STATE_FILE), encoding="utf-8") as f:
-            state = f.read()
-    except (OSError, UnicodeDecodeError):
+        state = files.read_text(path)
+    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
         return [], None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
     paths: list[str] = []
     newest = None
     for field, quoted in _STATE_PATHS.findall(state):

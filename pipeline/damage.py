@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 
-from pipeline import checkpoints
+from pipeline import checkpoints, transient
 from pipeline.compat import tf
 from pipeline.dataset import Dataset
 from pipeline.types import ExitCode, UserError
@@ -73,9 +73,20 @@ def _check_labels(error: tf.errors.OpError) -> None:
         ) from error
 
 
+def _check_files_work(error: tf.errors.OpError) -> None:
+    """Checks that the error is not about a file system that fails for a while."""
+    said = transient.in_message(str(error))
+    if said is not None:
+        raise UserError(
+            f"{said}; if it is a passing fault, the same command goes on from the last"
+            " complete stage or checkpoint",
+            ExitCode.TRY_AGAIN,
+        ) from error
+
+
 @contextlib.contextmanager
 def explained(dataset: Dataset, checkpoint: str | None) -> Iterator[None]:
-    """Turns errors about damaged files, images and labels into one line.
+    """Turns errors about files, images and labels into one line.
 
     TensorFlow's own message names a position at best. Files are only looked at when
     an error occurs; an error that none of them explains is raised as it is.
@@ -86,11 +97,12 @@ def explained(dataset: Dataset, checkpoint: str | None) -> Iterator[None]:
 
     Raises:
       UserError: A record file, the checkpoint or an image is damaged, or a label is
-        not allowed (BAD_DATA).
+        not allowed (BAD_DATA); or a file system fails (TRY_AGAIN).
     """
     try:
         yield
     except tf.errors.OpError as error:
+        _check_files_work(error)
         path = dataset.find_damaged()
         if path is not None:
             raise UserError(

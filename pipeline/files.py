@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pipeline import transient
 from pipeline.types import ExitCode, UserError
 
 _CHUNK_BYTES = 1 << 20
@@ -67,13 +68,31 @@ def expand_patterns(flag: str, value: str) -> tuple[str, ...]:
     return tuple(sorted(found.values()))
 
 
-def digest_file(path: str) -> str:
-    """Returns the SHA-256 of a file's content, in hex."""
+def _digest_once(path: str) -> str:
     digest = hashlib.sha256()
     with open(path, "rb") as f:
         while chunk := f.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def digest_file(path: str) -> str:
+    """Returns the SHA-256 of a file's content, in hex."""
+    return transient.retried(lambda: _digest_once(path), path)
+
+
+def _read_once(path: str) -> str:
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def read_text(path: str) -> str:
+    """Returns the content of a file in UTF-8.
+
+    Raises:
+      OSError: It cannot be read, and not in a moment either.
+    """
+    return transient.retried(lambda: _read_once(path), path)
 
 
 def canonical_json(value: Any) -> str:
@@ -86,14 +105,7 @@ def digest_value(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
-def write_atomically(path: str, content: str | bytes) -> None:
-    """Writes a file aside, syncs it and renames it into place.
-
-    Raises:
-      UserError: It cannot be written; what was there before is unchanged.
-    """
-    if isinstance(content, str):
-        content = content.encode()
+def _write_once(path: str, content: bytes) -> None:
     aside = f"{path}.tmp-{os.getpid()}"
     try:
         with open(aside, "wb") as f:
@@ -101,12 +113,23 @@ def write_atomically(path: str, content: str | bytes) -> None:
             f.flush()
             os.fsync(f.fileno())
         os.replace(aside, path)
-    except BaseException as error:
+    except BaseException:
         with contextlib.suppress(OSError):
             os.remove(aside)
-        if isinstance(error, OSError):
-            raise UserError(f"cannot write {path}: {error.strerror}") from error
         raise
+
+
+def write_atomically(path: str, content: str | bytes) -> None:
+    """Writes a file aside, syncs it and renames it into place.
+
+    Raises:
+      UserError: It cannot be written; what was there before is unchanged.
+    """
+    encoded = content.encode() if isinstance(content, str) else content
+    try:
+        transient.retried(lambda: _write_once(path, encoded), path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error
 
 
 def write_json(path: str, value: Any) -> None:
@@ -121,8 +144,7 @@ def read_json(path: str) -> Any:
       UserError: The file is missing or is no JSON.
     """
     try:
-        with open(path, encoding="utf-8") as f:
-            return json.load(f)
+        return json.loads(read_text(path))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

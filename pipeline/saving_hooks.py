@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from pipeline.compat import tf
+from pipeline.types import ExitCode, UserError
 
 _v1 = tf.compat.v1
 _PREFIX = "model.ckpt"
@@ -46,6 +47,8 @@ class CheckpointHook(_v1.train.CheckpointSaverHook):
       directory: The model directory.
       every_steps: Steps between checkpoints.
       steps_per_run: The most steps that a call of the session runs.
+      start_step: Step of the checkpoint from which training goes on. Where TensorFlow
+        cannot read the list of checkpoints it begins anew, without a word.
       listeners: Are told of each checkpoint. Those of a TrainSpec are not, where
         workers train in step.
     """
@@ -55,14 +58,23 @@ class CheckpointHook(_v1.train.CheckpointSaverHook):
         directory: str,
         every_steps: int,
         steps_per_run: int,
+        start_step: int,
         listeners: Sequence[_v1.train.CheckpointSaverListener] = (),
     ):
         super().__init__(directory, save_steps=every_steps, listeners=list(listeners))
         self._set_steps_per_run(steps_per_run)
         self._timer = _Multiples(every_steps)
+        self._start_step = start_step
 
     def after_create_session(self, session, coord):
         step = int(session.run(_v1.train.get_global_step()))
+        if step < self._start_step:
+            raise UserError(
+                f"train: the checkpoint of step {self._start_step:,} was not restored,"
+                f" since the list of checkpoints in {self._checkpoint_dir} could not be"
+                " read; the same command goes on from there",
+                ExitCode.TRY_AGAIN,
+            )
         if step:
             mark_start(self._checkpoint_dir, step)
         super().after_create_session(session, coord)

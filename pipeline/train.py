@@ -23,6 +23,7 @@ from pipeline import (
     train_inputs,
     train_spec,
     training_checks,
+    transient,
 )
 from pipeline import manifest as manifests
 from pipeline.cluster import running
@@ -231,6 +232,29 @@ def _results(plan: Plan, dataset: Dataset, ending: _Ending) -> dict:
     }
 
 
+def _train_through_faults(
+    plan: Plan, dataset: Dataset, start_step: int, runner: Runner, console: Console
+) -> _Ending:
+    """Trains, and goes on where a file could not be read or written for a moment.
+
+    Not in a cluster, where the others would wait: it ends then, and is started again.
+    """
+    may_go_on = not runner.distribution.choice.cluster.is_cluster
+    for seconds in transient.PAUSES:
+        try:
+            return _train_and_evaluate(plan, dataset, start_step, runner, console)
+        except tf.errors.OpError as error:
+            fault = transient.in_message(str(error))
+            if fault is None or not may_go_on:
+                raise
+        start_step = _current_step(plan.model)
+        console.progress(
+            f"train: {fault}; goes on from step {start_step:,} in {seconds:g} seconds"
+        )
+        transient.pause(seconds)
+    return _train_and_evaluate(plan, dataset, start_step, runner, console)
+
+
 def _train(
     plan: Plan, dataset: Dataset, start_step: int, runner: Runner, console: Console
 ) -> _Ending:
@@ -242,7 +266,7 @@ def _train(
             damage.explained(dataset, checkpoint),
             recovery.explained_writes(model.directory),
         ):
-            return _train_and_evaluate(plan, dataset, start_step, runner, console)
+            return _train_through_faults(plan, dataset, start_step, runner, console)
     except tf.compat.v1.train.NanLossDuringTrainingError:
         raise UserError(
             f"train: the loss became NaN; the last checkpoint in {model.directory} is"

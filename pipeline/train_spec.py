@@ -63,7 +63,7 @@ def _estimator(
 
 
 def _saving_hooks(
-    plan: Plan, loop: StepLoop, directory: str, evaluating: Sequence
+    plan: Plan, loop: StepLoop, directory: str, start_step: int, evaluating: Sequence
 ) -> list:
     settings = plan.settings
     found = [
@@ -71,6 +71,7 @@ def _saving_hooks(
             directory,
             plan.eval_steps,
             loop.longest,
+            start_step,
             [NanWeightsListener(), *evaluating],
         )
     ]
@@ -156,7 +157,7 @@ def make_job(
         if runner.evaluates:
             evaluate = _evaluate_new(local, evaluation)
             listeners.append(EvaluateNewCheckpoints(directory, evaluate))
-        found += _saving_hooks(plan, loop, place, listeners)
+        found += _saving_hooks(plan, loop, place, start_step, listeners)
     if loop.longest > 1:
         found.append(LastStepHook(loop.last_step))
     if plan.stopping is not None:

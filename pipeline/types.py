@@ -75,9 +75,10 @@ class ExitCode(enum.IntEnum):
     TIMED_OUT = 8
     """Something that was waited for did not come in time."""
     INTERRUPTED = 130
-    CLUSTER_FAILED = 138
-    """Another task of the cluster was lost; running again goes on. Like all codes from
-    128 on, it tells Kubeflow's restart policy ExitCode that a retry may help."""
+    TRY_AGAIN = 138
+    """Another task of the cluster was lost, or files could not be read or written for a
+    while; running again goes on. It is the one code that Kubeflow's restart policy
+    ExitCode leaves to programs that want to be started again."""
     PREEMPTED = 143
     """Ended by SIGTERM; running again goes on."""
 

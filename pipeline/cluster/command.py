@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -66,8 +67,15 @@ def train(
     Returns:
       A `train.TrainResult`; None in a task that does not lead.
     """
-    from pipeline import train, train_spec
+    from pipeline import damage, recovery, train, train_spec
     from pipeline.cluster import tasks
+
+    directory = plan.model.directory
+
+    @contextlib.contextmanager
+    def explained():
+        with damage.explained(dataset, None), recovery.explained_writes(directory):
+            yield
 
     def make_job(runner, start_step):
         model = training_checks.check_same_structure(plan.model)
@@ -76,11 +84,12 @@ def train(
 
     return tasks.run(
         choice,
-        plan.model.directory,
+        directory,
         lambda: train.find_finished(plan, dataset) is not None,
         lambda runner, prepared: train.run(
             plan, dataset, flagfile, console, runner, prepared
         ),
         make_job,
+        explained,
         console,
     )

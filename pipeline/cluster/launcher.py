@@ -176,7 +176,7 @@ def _end(processes: Sequence[_Process], number: int, seconds: float) -> None:
 def _cause(processes: Sequence[_Process], failed: _Process) -> _Process:
     """Returns the process whose failure made others fail, which may end after them."""
     end = time.monotonic() + _KILL_SECONDS
-    while failed.code == ExitCode.CLUSTER_FAILED and time.monotonic() < end:
+    while failed.code == ExitCode.TRY_AGAIN and time.monotonic() < end:
         others = (p for p in processes if p.code not in (None, 0, failed.code))
         failed = next(others, failed)
         time.sleep(_POLL_SECONDS)

@@ -122,7 +122,7 @@ def watched(
 ):
     """Watches while the body runs; if a task is lost, the process exits.
 
-    Its exit code is CLUSTER_FAILED.
+    Its exit code is TRY_AGAIN.
 
     Args:
       watch: Whom to watch.
@@ -150,7 +150,7 @@ def watched(
                     on_loss(reason)
                 leave(
                     f"error: cluster: {reason}; the same command goes on from there",
-                    ExitCode.CLUSTER_FAILED,
+                    ExitCode.TRY_AGAIN,
                 )
 
     thread = threading.Thread(target=run, name="watch peers", daemon=True)

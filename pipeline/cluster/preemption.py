@@ -20,6 +20,14 @@ _SECONDS = 20
 """After so long the process ends whatever it is doing; clusters often grant 30."""
 
 
+class Ended(BaseException):
+    """SIGTERM came where there is nothing to save.
+
+    No Exception, since it may come up in the midst of any call: Keras and AutoGraph wrap
+    Exceptions into their own, and others pass them over.
+    """
+
+
 class Preemption:
     """Whether this process was asked to end.
 
@@ -51,9 +59,8 @@ class Preemption:
 
     def end(self) -> NoReturn:
         """Ends the process where there is nothing to save."""
-        raise UserError(
-            "ended by SIGTERM; the same command goes on from the last checkpoint",
-            ExitCode.PREEMPTED,
+        raise Ended(
+            "ended by SIGTERM; the same command goes on from the last checkpoint"
         )
 
     @contextlib.contextmanager
@@ -67,7 +74,11 @@ class Preemption:
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
-        """Handles SIGTERM while the body runs; for the main thread."""
+        """Handles SIGTERM while the body runs; for the main thread.
+
+        Raises:
+          UserError: SIGTERM ended the body (PREEMPTED).
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -83,6 +94,8 @@ class Preemption:
         thread.start()
         try:
             yield
+        except Ended as ended:
+            raise UserError(str(ended), ExitCode.PREEMPTED) from None
         finally:
             self._is_handled = False
             signal.signal(signal.SIGTERM, old)

@@ -19,7 +19,7 @@ from pipeline import after_evaluation, checkpoints, evaluations
 from pipeline.cluster import evaluating, peers, session, strategies
 from pipeline.cluster.choice import Choice
 from pipeline.cluster.config import EVALUATOR, PS, ClusterConfig, describe
-from pipeline.cluster.preemption import Preemption
+from pipeline.cluster.preemption import Ended, Preemption
 from pipeline.cluster.running import Job, Runner
 from pipeline.cluster.session import Session, State
 from pipeline.console import Console
@@ -27,6 +27,7 @@ from pipeline.types import ExitCode, UserError
 
 Lead = Callable[[Runner, Callable[[int], None]], Any]
 MakeJob = Callable[[Runner, int], Job]
+Explained = Callable[[], contextlib.AbstractContextManager[None]]
 _POLL_SECONDS = 0.5
 _OVER_SECONDS = 10
 
@@ -84,12 +85,12 @@ class _Leader:
                 return None
             if said is not None and said.state is State.FAILED:
                 self._started = True
-                raise UserError(str(self.find_failure()), ExitCode.CLUSTER_FAILED)
+                raise UserError(str(self.find_failure()), ExitCode.TRY_AGAIN)
             if time.monotonic() - began > self._choice.settings.wait_seconds:
                 raise UserError(
                     f"cluster: the {leader} did not begin to train within"
                     f" {self._choice.settings.wait_seconds} seconds (--wait_seconds)",
-                    ExitCode.CLUSTER_FAILED,
+                    ExitCode.TRY_AGAIN,
                 )
             time.sleep(_POLL_SECONDS)
 
@@ -97,7 +98,7 @@ class _Leader:
         while not self.is_over():
             failure = self.find_failure()
             if failure is not None:
-                raise UserError(f"cluster: {failure}", ExitCode.CLUSTER_FAILED)
+                raise UserError(f"cluster: {failure}", ExitCode.TRY_AGAIN)
             time.sleep(_POLL_SECONDS)
 
 
@@ -129,6 +130,9 @@ def _lead(
                 runner,
                 lambda step: session.write(directory, Session(State.TRAINING, step)),
             )
+        except Ended as ended:
+            say_failed(str(ended))
+            raise
         except UserError as error:
             if error.exit_code is not ExitCode.LOCKED:
                 say_failed(str(error))
@@ -170,6 +174,7 @@ def _follow(
     preemption: Preemption,
     leader: _Leader,
     make_job: MakeJob,
+    explained: Explained,
     console: Console,
 ) -> None:
     task = choice.cluster.task
@@ -192,16 +197,16 @@ def _follow(
         start_step = leader.await_start()
         if start_step is None:
             return
-        if task.type == EVALUATOR:
-            job = make_job(runner, start_step)
-            evaluating.follow(
-                job.local.model_dir,
-                lambda path, last: _evaluate(job, path, last),
-                leader.is_over,
-            )
-        else:
-            job = make_job(runner, start_step)
-            runner.train_and_evaluate(job)
+        job = make_job(runner, start_step)
+        with explained():
+            if task.type == EVALUATOR:
+                evaluating.follow(
+                    job.local.model_dir,
+                    lambda path, last: _evaluate(job, path, last),
+                    leader.is_over,
+                )
+            else:
+                runner.train_and_evaluate(job)
         # Others may still need this task's server.
         leader.await_end()
     console.progress(f"cluster: {task} ends, training is complete")
@@ -228,6 +233,7 @@ def run(
     is_complete: Callable[[], bool],
     lead: Lead,
     make_job: MakeJob,
+    explained: Explained,
     console: Console,
 ) -> Any:
     """Trains alone, or does this task's part of a training.
@@ -240,25 +246,26 @@ def run(
         it is given second is to be called with the first step once the directory is
         ready. Runs in the leader alone.
       make_job: Builds what another task trains or evaluates, given the first step.
+      explained: In its body, another task's errors become lines for the user.
       console: Where to print.
 
     Returns:
       What `lead` returned; None in a task that does not lead.
 
-    Where it fails in a cluster, the process ends: with CLUSTER_FAILED if another task
+    Where it fails in a cluster, the process ends: with TRY_AGAIN if another task
     was lost or failed, with PREEMPTED after SIGTERM.
 
     Raises:
       UserError: As of `lead`, alone; or SIGTERM came (PREEMPTED).
     """
     preemption = Preemption()
-    with preemption.handled(), _failures_leave(choice):
+    with _failures_leave(choice), preemption.handled():
         if choice.cluster.is_cluster:
             console.progress(f"cluster: {describe(choice.cluster)}, {choice.strategy}")
         if not choice.cluster.is_leader:
             if not is_complete():
                 leader = _Leader(directory, choice, is_complete)
-                _follow(choice, preemption, leader, make_job, console)
+                _follow(choice, preemption, leader, make_job, explained, console)
             return None
         if choice.cluster.is_cluster and not is_complete():
             return _lead(choice, preemption, directory, lead)

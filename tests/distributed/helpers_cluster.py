@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -73,3 +75,18 @@ def processes_of(directory: Path) -> list[int]:
         if "-m\0pipeline\0" in line and str(directory) in line:
             found.append(int(entry.name))
     return found
+
+
+def task_process(directory: Path, task_type: str, index: int = 0) -> int | None:
+    """Returns the process of a task that trains a model directory, if there is one."""
+    for number in processes_of(directory):
+        try:
+            variables = Path(f"/proc/{number}/environ").read_bytes().decode()
+        except OSError:
+            continue
+        match = re.search(r"TF_CONFIG=([^\0]+)", variables)
+        if match:
+            task = json.loads(match.group(1))["task"]
+            if (task["type"], task["index"]) == (task_type, index):
+                return number
+    return None

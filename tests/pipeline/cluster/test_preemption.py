@@ -1,0 +1,37 @@
+"""SIGTERM where there is nothing to save."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from pipeline.cluster.preemption import Preemption
+from pipeline.compat import tf, tf_keras
+from pipeline.types import ExitCode, UserError
+
+
+class _Terminated(tf_keras.layers.Layer):
+    """Gets SIGTERM in the midst of AutoGraph and Keras, which wrap what is raised."""
+
+    def call(self, inputs):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return inputs
+
+
+def test_it_ends_the_making_of_a_graph_with_its_own_code():
+    with (
+        pytest.raises(UserError, match="^ended by SIGTERM") as caught,
+        Preemption().handled(),
+        tf.Graph().as_default(),
+    ):
+        _Terminated()(tf.constant([1.0]))
+    assert caught.value.exit_code is ExitCode.PREEMPTED
+
+
+def test_the_handler_is_taken_back():
+    before = signal.getsignal(signal.SIGTERM)
+    with Preemption().handled():
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
