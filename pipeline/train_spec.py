@@ -63,7 +63,12 @@ def _estimator(
 
 
 def _saving_hooks(
-    plan: Plan, loop: StepLoop, directory: str, start_step: int, evaluating: Sequence
+    plan: Plan,
+    loop: StepLoop,
+    directory: str,
+    start_step: int,
+    guard: NanWeightsListener,
+    evaluating: Sequence,
 ) -> list:
     settings = plan.settings
     found = [
@@ -72,7 +77,7 @@ def _saving_hooks(
             plan.eval_steps,
             loop.longest,
             start_step,
-            [NanWeightsListener(), *evaluating],
+            [guard, *evaluating],
         )
     ]
     every = settings.checkpoint_steps
@@ -82,7 +87,7 @@ def _saving_hooks(
                 directory,
                 every,
                 settings.checkpoint_secs,
-                [NanWeightsListener()],
+                [guard],
                 loop.longest,
             )
         )
@@ -149,6 +154,7 @@ def make_job(
     # They run in this order: a checkpoint is evaluated before it is decided whether to
     # stop, so that training stops at that step.
     found: list = []
+    guard = NanWeightsListener()
     if runner.distribution.choice.cluster.is_leader:
         found.append(hooks.ProgressHook(console, settings.batch_size, loop))
     place = runner.saves_to(directory)
@@ -157,7 +163,7 @@ def make_job(
         if runner.evaluates:
             evaluate = _evaluate_new(local, evaluation)
             listeners.append(EvaluateNewCheckpoints(directory, evaluate))
-        found += _saving_hooks(plan, loop, place, start_step, listeners)
+        found += _saving_hooks(plan, loop, place, start_step, guard, listeners)
     if loop.longest > 1:
         found.append(LastStepHook(loop.last_step))
     if plan.stopping is not None:
@@ -171,5 +177,6 @@ def make_job(
         local,
         estimator.TrainSpec(train_input, plan.max_steps, hooks=found),
         evaluation,
+        guard,
         time_budget,
     )

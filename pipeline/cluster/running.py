@@ -27,6 +27,7 @@ class Job:
       local: The same on one replica, for evaluations.
       train: What to train.
       evaluation: What to evaluate at each checkpoint.
+      guard: Refuses checkpoints of weights that are no numbers.
       time_budget: The hook that pauses training, if there is one.
     """
 
@@ -34,6 +35,7 @@ class Job:
     local: estimator.Estimator
     train: estimator.TrainSpec
     evaluation: estimator.EvalSpec
+    guard: NanWeightsListener
     time_budget: TimeBudgetHook | None
 
 
@@ -119,7 +121,7 @@ class Runner:
         if replicas > 1:
             hooks.append(SaveOneReplica())
         saves = job.trained.model_dir if cluster.is_leader else None
-        hooks.append(PreemptionHook(self.preemption, saves, [NanWeightsListener()]))
+        hooks.append(PreemptionHook(self.preemption, saves, [job.guard]))
         spec = job.train._replace(hooks=tuple(hooks))
         with self.environment(), self.preemption.in_session():
             trained = with_mean_loss(job.trained, replicas)
