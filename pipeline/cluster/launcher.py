@@ -71,7 +71,8 @@ def tasks_of(settings: LauncherFlags) -> list[Task]:
     return tasks + ([Task(EVALUATOR)] if settings.evaluator else [])
 
 
-def _free_addresses(count: int) -> list[str]:
+def free_addresses(count: int) -> list[str]:
+    """Returns loopback addresses that nobody listens at now."""
     with contextlib.ExitStack() as held:
         servers = [
             held.enter_context(socket.create_server(("127.0.0.1", 0)))
@@ -95,7 +96,7 @@ def _copy(source: BinaryIO, target: TextIO, prefix: str, lock: threading.Lock) -
 
 
 def _start(tasks: Sequence[Task], arguments: Sequence[str]) -> list[_Process]:
-    addresses = _free_addresses(len(tasks))
+    addresses = free_addresses(len(tasks))
     cluster: dict[str, list[str]] = {}
     for task, address in zip(tasks, addresses, strict=True):
         cluster.setdefault(task.type, []).append(address)

@@ -8,16 +8,19 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from pipeline import saving_hooks
+from pipeline.cluster.session import StopTogether
 from pipeline.compat import tf
 from pipeline.types import ExitCode, UserError
 
 _v1 = tf.compat.v1
 _SECONDS = 20
 """After so long the process ends whatever it is doing; clusters often grant 30."""
+_AGAIN_SECONDS = 0.1
 
 
 class Ended(BaseException):
@@ -63,14 +66,12 @@ class Preemption:
             "ended by SIGTERM; the same command goes on from the last checkpoint"
         )
 
-    @contextlib.contextmanager
-    def in_session(self) -> Iterator[None]:
-        """In the body a `PreemptionHook` answers the request."""
+    def begin_session(self) -> None:
+        """From now on something answers the request, such as a `PreemptionHook`."""
         self._in_session = True
-        try:
-            yield
-        finally:
-            self._in_session = False
+
+    def end_session(self) -> None:
+        self._in_session = False
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
@@ -92,12 +93,15 @@ class Preemption:
         self.install()
         thread = threading.Thread(target=_enforce, args=(here,), daemon=True)
         thread.start()
+        old_hook = sys.unraisablehook
+        sys.unraisablehook = _again_where_dropped(old_hook)
         try:
             yield
         except Ended as ended:
             raise UserError(str(ended), ExitCode.PREEMPTED) from None
         finally:
             self._is_handled = False
+            sys.unraisablehook = old_hook
             signal.signal(signal.SIGTERM, old)
             signal.set_wakeup_fd(old_wakeup)
             there.close()
@@ -105,16 +109,39 @@ class Preemption:
             here.close()
 
 
+def _again_where_dropped(
+    report: Callable[[sys.UnraisableHookArgs], object],
+) -> Callable[[sys.UnraisableHookArgs], object]:
+    """Returns what Python is to do with an exception that it drops.
+
+    Callbacks of weak references and finalizers raise to nobody; SIGTERM is then sent
+    again.
+    """
+
+    def on_dropped(dropped: sys.UnraisableHookArgs) -> None:
+        if dropped.exc_type is not Ended:
+            report(dropped)
+            return
+        again = (os.getpid(), signal.SIGTERM)
+        timer = threading.Timer(_AGAIN_SECONDS, os.kill, again)
+        timer.daemon = True
+        timer.start()
+
+    return on_dropped
+
+
 def _enforce(wakeup: socket.socket) -> None:
     """Ends the process some time after a SIGTERM; returns when the socket closes."""
     while numbers := wakeup.recv(64):
         if signal.SIGTERM not in numbers:
             continue
-        wakeup.settimeout(_SECONDS)
+        end = time.monotonic() + _SECONDS
         with contextlib.suppress(TimeoutError):
-            while wakeup.recv(64):
-                pass
-            return
+            while (left := end - time.monotonic()) > 0:
+                # Further signals do not extend the time.
+                wakeup.settimeout(left)
+                if not wakeup.recv(64):
+                    return
         with contextlib.suppress(OSError, ValueError):
             print(
                 f"error: ended {_SECONDS} seconds after SIGTERM, in the midst of a step"
@@ -132,6 +159,7 @@ class PreemptionHook(_v1.train.SessionRunHook):
       preemption: Whether to end.
       directory: The model directory; None where this process does not save.
       guards: Listeners that may refuse a checkpoint by raising in `before_save`.
+      together: For workers in step.
     """
 
     def __init__(
@@ -139,10 +167,13 @@ class PreemptionHook(_v1.train.SessionRunHook):
         preemption: Preemption,
         directory: str | None,
         guards: Sequence[_v1.train.CheckpointSaverListener],
+        together: StopTogether | None = None,
     ):
         self._preemption = preemption
         self._guards = guards
         self._directory = directory
+        self._together = together
+        self._steps = 0
 
     def begin(self):
         self._step = _v1.train.get_global_step()
@@ -150,12 +181,21 @@ class PreemptionHook(_v1.train.SessionRunHook):
             guard.begin()
 
     def after_create_session(self, session, coord):
-        del session, coord
+        del coord
+        # Counted from here, since reading it would cost each step another call.
+        self._steps = int(session.run(self._step))
         self._preemption.install()
+        self._preemption.begin_session()
 
     def after_run(self, run_context, run_values):
         del run_values
-        if not self._preemption.requested.is_set():
+        requested = self._preemption.requested
+        if self._together is not None:
+            self._steps += 1
+            if not self._together.is_due(self._steps, requested.is_set()):
+                return
+            requested.set()
+        if not requested.is_set():
             return
         said = "the same command goes on from the last checkpoint"
         if self._directory is not None:

@@ -12,6 +12,7 @@ from pipeline import environment
 from pipeline.cluster.choice import ALONE
 from pipeline.cluster.preemption import EvaluationHook, Preemption, PreemptionHook
 from pipeline.cluster.replicas import SaveOneReplica, with_mean_loss
+from pipeline.cluster.session import StopTogether
 from pipeline.cluster.strategies import Distribution
 from pipeline.compat import estimator, tf
 from pipeline.hooks_nan import NanWeightsListener
@@ -120,13 +121,19 @@ class Runner:
         hooks = list(job.train.hooks)
         if replicas > 1:
             hooks.append(SaveOneReplica())
-        saves = job.trained.model_dir if cluster.is_leader else None
-        hooks.append(PreemptionHook(self.preemption, saves, [job.guard]))
+        directory = job.trained.model_dir
+        aside = self.saves_to(directory)
+        together = None
+        if self.distribution.choice.is_in_step:
+            together = StopTogether(directory)
+        hooks.append(PreemptionHook(self.preemption, aside, [job.guard], together))
         spec = job.train._replace(hooks=tuple(hooks))
-        with self.environment(), self.preemption.in_session():
+        with self.environment():
             trained = with_mean_loss(job.trained, replicas)
-            result = estimator.train_and_evaluate(trained, spec, job.evaluation)
-        aside = self.saves_to(trained.model_dir)
+            try:
+                result = estimator.train_and_evaluate(trained, spec, job.evaluation)
+            finally:
+                self.preemption.end_session()
         if aside and not cluster.is_leader:
             shutil.rmtree(aside, ignore_errors=True)
         return result[0] if result else None

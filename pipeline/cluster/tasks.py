@@ -94,6 +94,14 @@ class _Leader:
                 )
             time.sleep(_POLL_SECONDS)
 
+    def await_failure(self) -> None:
+        """Waits until the leader has ended, after SIGTERM; not for ever."""
+        end = time.monotonic() + _OVER_SECONDS
+        while time.monotonic() < end:
+            if self.find_failure() is not None or self.is_over():
+                return
+            time.sleep(_POLL_SECONDS)
+
     def await_end(self) -> None:
         while not self.is_over():
             failure = self.find_failure()
@@ -159,14 +167,30 @@ def _evaluate(job: Job, path: str, is_final: bool) -> None:
 
 def _serve(preemption: Preemption, leader: _Leader) -> None:
     """Waits in a parameter server, also after SIGTERM: the leader needs it to save."""
-    with preemption.in_session():
-        try:
-            if leader.await_start() is not None:
-                leader.await_end()
-        except UserError:
-            if preemption.requested.is_set():
-                preemption.end()
-            raise
+    preemption.begin_session()
+    try:
+        if leader.await_start() is not None:
+            leader.await_end()
+    except UserError:
+        if preemption.requested.is_set():
+            preemption.end()
+        raise
+    finally:
+        preemption.end_session()
+
+
+def _train(runner: Runner, job: Job, leader: _Leader) -> None:
+    """Trains in a worker."""
+    try:
+        runner.train_and_evaluate(job)
+    except UserError as error:
+        if (
+            error.exit_code is ExitCode.PREEMPTED
+            and runner.distribution.choice.is_in_step
+        ):
+            # The leader may be about to get this worker's part of what both save.
+            leader.await_failure()
+        raise
 
 
 def _follow(
@@ -206,7 +230,7 @@ def _follow(
                     leader.is_over,
                 )
             else:
-                runner.train_and_evaluate(job)
+                _train(runner, job, leader)
         # Others may still need this task's server.
         leader.await_end()
     console.progress(f"cluster: {task} ends, training is complete")

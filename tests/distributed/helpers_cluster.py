@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from pipeline import checkpoints
+from pipeline.cluster.launcher import free_addresses as free_addresses
 from pipeline.compat import tf
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +42,48 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess:
         text=True,
         timeout=SECONDS,
     )
+
+
+@contextlib.contextmanager
+def launched(*arguments: str, **variables: str) -> Iterator[subprocess.Popen]:
+    """Starts a command, and in the end kills it if it still runs."""
+    process = subprocess.Popen(
+        command(*arguments),
+        cwd=ROOT,
+        env=environment(**variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def await_checkpoint(process: subprocess.Popen, directory: Path, step: int) -> None:
+    """Waits until a process has saved a checkpoint of at least that step.
+
+    Fails with what the process says if it ends before.
+    """
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        if any(saved.step >= step for saved in checkpoints.listed(str(directory))):
+            return
+        if process.poll() is not None:
+            said, _ = process.communicate()
+            raise AssertionError(said[-3000:])
+        time.sleep(0.1)
+    raise AssertionError("no checkpoint came")
+
+
+def await_nobody(directory: Path) -> None:
+    """Waits until no process works on a model directory any more."""
+    end = time.monotonic() + 20
+    while (left := processes_of(directory)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert left == []
 
 
 def train_flags(job, directory: Path, model: str, **changes) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 
-from pipeline.cluster.preemption import Preemption
+from pipeline.cluster.preemption import Ended, Preemption
 from pipeline.compat import tf, tf_keras
 from pipeline.types import ExitCode, UserError
 
@@ -28,6 +29,33 @@ def test_it_ends_the_making_of_a_graph_with_its_own_code():
     ):
         _Terminated()(tf.constant([1.0]))
     assert caught.value.exit_code is ExitCode.PREEMPTED
+
+
+class _Dropped:
+    """Gets SIGTERM where nothing that is raised arrives."""
+
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000):
+            pass
+
+
+def test_it_comes_again_where_python_drops_what_is_raised(capsys):
+    with pytest.raises(UserError, match="^ended by SIGTERM"), Preemption().handled():
+        _Dropped()
+        time.sleep(15)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_with_something_that_answers_it_only_sets_a_mark():
+    preemption = Preemption()
+    with preemption.handled():
+        preemption.begin_session()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert preemption.requested.wait(60)
+        preemption.end_session()
+        with pytest.raises(Ended):
+            preemption.end()
 
 
 def test_the_handler_is_taken_back():
