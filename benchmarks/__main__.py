@@ -47,8 +47,9 @@ def _arguments() -> argparse.Namespace:
         default="peers,reading,transform",
         help="what to measure; also scaling (10 and 30 times the rows), workers (two"
         " processes against one), training (an Estimator against Keras fit), job"
-        " (training from records against training from memory), latency (answers of"
-        " exports against a SavedModel by hand) and quality (how well models predict)",
+        " (training from records against training from memory), strategies (a step by"
+        " each strategy, and of one and two workers), latency (answers of exports"
+        " against a SavedModel by hand) and quality (how well models predict)",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(_PARTS)
@@ -175,6 +176,7 @@ _PARTS = {
     "workers": _workers,
     "training": training.speed,
     "job": training.job,
+    "strategies": training.strategies,
     "latency": latency.answers,
     "quality": _quality,
 }

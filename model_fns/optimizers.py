@@ -61,10 +61,17 @@ def reported_rate(optimizer: Optimizer) -> list[tf.Tensor]:
         if rate is None:
             return []
     rate = tf.cast(rate, tf.float32)
-    # Not summary.scalar, whose name would depend on the scope and on other names.
-    summary = tf.raw_ops.ScalarSummary(tags="learning_rate", values=rate)
-    _v1.add_to_collection(_v1.GraphKeys.SUMMARIES, summary)
+    if _is_first_replica():
+        # Not summary.scalar, whose name would depend on the scope and on other names.
+        summary = tf.raw_ops.ScalarSummary(tags="learning_rate", values=rate)
+        _v1.add_to_collection(_v1.GraphKeys.SUMMARIES, summary)
     return [rate]
+
+
+def _is_first_replica() -> bool:
+    """Whether this is the replica that writes summaries: a tag may be there once."""
+    context = tf.distribute.get_replica_context()
+    return context is None or not tf.get_static_value(context.replica_id_in_sync_group)
 
 
 def count_in(optimizer: Optimizer, updates: tf.Variable) -> None:

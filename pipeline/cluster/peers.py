@@ -119,10 +119,9 @@ def watched(
     find_failure: Callable[[], str | None] = lambda: None,
     on_loss: Callable[[str], None] = lambda reason: None,
     over_seconds: float = math.inf,
+    code: Callable[[], ExitCode] = lambda: ExitCode.TRY_AGAIN,
 ):
     """Watches while the body runs; if a task is lost, the process exits.
-
-    Its exit code is TRY_AGAIN.
 
     Args:
       watch: Whom to watch.
@@ -131,6 +130,7 @@ def watched(
       on_loss: Called with the reason before the process exits.
       over_seconds: How long the body may go on when training has ended; the process
         then exits with code 0. A worker that is late waits for ps tasks that left.
+      code: Returns the exit code where a task is lost.
     """
     stop = threading.Event()
 
@@ -150,7 +150,7 @@ def watched(
                     on_loss(reason)
                 leave(
                     f"error: cluster: {reason}; the same command goes on from there",
-                    ExitCode.TRY_AGAIN,
+                    code(),
                 )
 
     thread = threading.Thread(target=run, name="watch peers", daemon=True)

@@ -205,12 +205,17 @@ def _follow(
     # The evaluator may take long over the last checkpoint; a worker has nothing to add.
     over_seconds = math.inf if task.type == EVALUATOR else _OVER_SECONDS
 
-    def find_failure() -> str | None:
-        # After SIGTERM the leader's end is no failure.
-        return None if preemption.requested.is_set() else leader.find_failure()
+    def code() -> ExitCode:
+        # The leader's end is then no failure; without it a step never comes to an end.
+        asked = preemption.requested.is_set()
+        return ExitCode.PREEMPTED if asked else ExitCode.TRY_AGAIN
 
     with peers.watched(
-        leader.watch, leader.is_over, find_failure, over_seconds=over_seconds
+        leader.watch,
+        leader.is_over,
+        leader.find_failure,
+        over_seconds=over_seconds,
+        code=code,
     ):
         runner = Runner(strategies.make(choice), preemption)
         preemption.install()

@@ -97,7 +97,8 @@ def test_the_quality_of_one_machine_and_a_verified_export(
     step = json.loads((directory / "manifest.json").read_text())["results"][
         "global_step"
     ]
-    assert _STEPS <= step <= _STEPS + 1
+    # Up to one beyond for each worker of a parameter server.
+    assert _STEPS <= step <= _STEPS + 2
     auc = _auc(census, directory)
     print(f"{name}, {model}: AUC {auc:.4f}, alone {single_machine[model]:.4f}")
     assert auc > 0.9

@@ -63,10 +63,12 @@ def test_a_cluster_trains_and_every_process_ends(
 
 
 def _endless(job, directory, model="wide_deep", **changes) -> list[str]:
-    """Returns flags of a training that does not end by itself."""
-    return train_flags(
-        job, directory, model, max_steps=1_000_000, checkpoint_steps=200, **changes
-    )
+    """Returns flags of a training that does not end by itself.
+
+    Without evaluations in the leader, which SIGTERM would end at once.
+    """
+    steps = {"max_steps": 1_000_000, "eval_steps": 1_000_000, "checkpoint_steps": 200}
+    return train_flags(job, directory, model, **steps, **changes)
 
 
 @pytest.mark.slow
@@ -150,7 +152,12 @@ def test_sigterm_saves_and_the_rerun_goes_on(
     assert saved <= weights(directory)["global_step"] < saved + 20
     assert processes_of(directory) == []
     flags = train_flags(
-        untrained_job, directory, model, max_steps=saved + 20, checkpoint_steps=200
+        untrained_job,
+        directory,
+        model,
+        max_steps=saved + 20,
+        eval_steps=1_000_000,
+        checkpoint_steps=200,
     )
     done = run("cluster", *shape, "--", "train", *flags)
     assert done.returncode == 0, done.stderr[-3000:]
