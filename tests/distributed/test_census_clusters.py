@@ -63,17 +63,17 @@ def _train(way, census: Dataset, directory: Path, model: str) -> None:
     assert processes_of(directory) == []
 
 
-def _auc(census: Dataset, directory: Path) -> float:
-    """Returns the area under the curve of the test split, on one replica."""
+def _metrics(census: Dataset, directory: Path, split: str) -> dict[str, float]:
+    """Returns what one replica says of the last checkpoint."""
     manifest = evaluate.run(
-        f"{directory}-evaluation",
+        f"{directory}-{split}",
         open_model(str(directory)),
         census,
-        "test",
+        split,
         helpers_jobs.QUIET,
     )
-    assert manifest.results["rows"] > 9_000
-    return manifest.results["metrics"]["auc"]
+    assert manifest.results["rows"] > 4_000
+    return manifest.results["metrics"]
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def single_machine(census, tmp_path_factory) -> dict[str, float]:
     for model in helpers_jobs.MODELS:
         directory = tmp_path_factory.mktemp("alone") / model
         _train((["train"], []), census, directory, model)
-        found[model] = _auc(census, directory)
+        found[model] = _metrics(census, directory, "test")["auc"]
     return found
 
 
@@ -94,12 +94,13 @@ def test_the_quality_of_one_machine_and_a_verified_export(
 ):
     directory = tmp_path / "model"
     _train(RUNS[name], census, directory, model)
-    step = json.loads((directory / "manifest.json").read_text())["results"][
-        "global_step"
-    ]
+    results = json.loads((directory / "manifest.json").read_text())["results"]
     # Up to one beyond for each worker of a parameter server.
-    assert _STEPS <= step <= _STEPS + 2
-    auc = _auc(census, directory)
+    assert _STEPS <= results["global_step"] <= _STEPS + 2
+    assert results["metrics"] == pytest.approx(
+        _metrics(census, directory, "eval"), abs=1e-6
+    )
+    auc = _metrics(census, directory, "test")["auc"]
     print(f"{name}, {model}: AUC {auc:.4f}, alone {single_machine[model]:.4f}")
     assert auc > 0.9
     assert auc == pytest.approx(single_machine[model], abs=_DIFFERENCE)
