@@ -123,6 +123,9 @@ class Runner:
             hooks.append(SaveOneReplica())
         directory = job.trained.model_dir
         aside = self.saves_to(directory)
+        if not cluster.is_leader:
+            # What a killed run saved aside, nothing would ever remove.
+            _remove(aside)
         together = None
         if self.distribution.choice.is_in_step:
             together = StopTogether(directory)
@@ -134,8 +137,8 @@ class Runner:
                 result = estimator.train_and_evaluate(trained, spec, job.evaluation)
             finally:
                 self.preemption.end_session()
-        if aside and not cluster.is_leader:
-            shutil.rmtree(aside, ignore_errors=True)
+        if not cluster.is_leader:
+            _remove(aside)
         return result[0] if result else None
 
     def serve(self) -> tf.distribute.Server:
@@ -153,6 +156,11 @@ class Runner:
             task_index=value["task"]["index"],
             config=self.distribution.run_config()["session_config"],
         )
+
+
+def _remove(directory: str | None) -> None:
+    if directory is not None:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def alone() -> Runner:

@@ -45,6 +45,7 @@ _TRAINING_SECONDS = 20
 _APPEAR_SECONDS = 200
 _END_SECONDS = 90
 _LEFT_SECONDS = 20
+_KEPT_CHECKPOINTS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +107,7 @@ def _start(shape: str, dataset: str, directory: Path, steps: int) -> subprocess.
         "--hparams=hidden_units=[8]",
         "--batch_size=32",
         "--checkpoint_steps=100",
+        f"--keep_checkpoints={_KEPT_CHECKPOINTS}",
         f"--max_steps={steps}",
     ]
     return subprocess.Popen(
@@ -176,6 +178,10 @@ def _run(planned: _Try, dataset: str, directory: Path, before: int) -> tuple[str
     if "Traceback" in said:
         wrong.append("a traceback")
     step = _step(directory)
+    kept = collections.Counter(path.parent for path in directory.glob("**/*.index"))
+    # One more where the kill came between saving one and removing the oldest.
+    if any(count > _KEPT_CHECKPOINTS + 1 for count in kept.values()):
+        wrong.append(f"checkpoints are left: {kept}")
     if step < before:
         wrong.append(f"step {before} was lost")
     outcome = "BAD" if wrong else "fine" if hit else "too early"

@@ -164,6 +164,7 @@ def test_sigterm_saves_and_the_rerun_goes_on(
     resumed = re.search(r"goes on from step ([\d,]+)", done.stderr).group(1)
     assert saved <= int(resumed.replace(",", "")) < saved + 20
     assert saved + 20 <= _results(directory)["global_step"] <= saved + 22
+    assert list(directory.glob("tmp_*")) == []
 
 
 @pytest.mark.slow
