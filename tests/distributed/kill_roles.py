@@ -3,7 +3,7 @@
     python tests/distributed/kill_roles.py DATASET_DIR WORK_DIR [KILLS] [SEED]
 
 Each try starts a cluster on the same model directory and sends SIGKILL or SIGTERM to one of
-its processes, or to the launcher: while the cluster starts, or once it trains. Then all must
+its processes, or to the launcher: while the cluster starts, or once it takes steps. Then all must
 have ended by themselves with the code that belongs to the signal, without a traceback;
 the newest checkpoint must be readable, and its step may not be lower than before. At the
 end each job must come to its end. A line a try, then a table.
@@ -26,8 +26,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 import helpers_cluster  # noqa: E402
 
-from pipeline import damage  # noqa: E402
-from pipeline.cluster import session  # noqa: E402
+from pipeline import checkpoints, damage  # noqa: E402
 from pipeline.compat import tf  # noqa: E402
 
 _SHAPES = {
@@ -41,7 +40,7 @@ _VICTIMS = {
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 _START_SECONDS = 25
 """Importing and making graphs take about so long here."""
-_TRAINING_SECONDS = 20
+_TRAINING_SECONDS = 10
 _APPEAR_SECONDS = 200
 _END_SECONDS = 90
 _LEFT_SECONDS = 20
@@ -56,7 +55,7 @@ class _Try:
       shape: Name of the cluster's shape.
       victim: "launcher", or the task type of the process that gets the signal.
       number: The signal.
-      trains: Whether to wait until training has begun.
+      trains: Whether to wait for the first checkpoint, which is that of the start.
       seconds: When to send it, from the start or the beginning of training.
     """
 
@@ -67,7 +66,7 @@ class _Try:
     seconds: float
 
     def __str__(self):
-        since = "training" if self.trains else "start"
+        since = "the first checkpoint" if self.trains else "start"
         return (
             f"{self.shape}: {self.number.name} to {self.victim},"
             f" {self.seconds:.1f} s after {since}"
@@ -129,8 +128,8 @@ def _step(directory: Path) -> int:
 
 
 def _await_training(directory: Path, began: float, process: subprocess.Popen) -> None:
-    """Waits until this cluster's leader says that training goes on."""
-    said = directory / session.FILE_NAME
+    """Waits until this cluster has saved a checkpoint."""
+    said = directory / checkpoints.STATE_FILE
     end = time.monotonic() + _APPEAR_SECONDS
     while time.monotonic() < end and process.poll() is None:
         if said.exists() and said.stat().st_mtime > began:
