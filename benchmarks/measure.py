@@ -135,8 +135,12 @@ def run_side_by_side(programs: Sequence[Program], runs: int) -> dict[str, list[R
     found: dict[str, list[Run]] = {program.name: [] for program in programs}
     for number in range(runs):
         for program in programs:
-            print(f"  run {number + 1} of {runs}: {program.name}", file=sys.stderr)
-            found[program.name].append(Run(**run_program(program)))
+            run = Run(**run_program(program))
+            print(
+                f"  run {number + 1} of {runs}: {program.name}, {run.speed:,.0f} rows/s",
+                file=sys.stderr,
+            )
+            found[program.name].append(run)
     return found
 
 
