@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import dataclasses
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -24,6 +25,10 @@ from pipeline.types import ExitCode, UserError
 _POLL_SECONDS = 0.1
 _KILL_SECONDS = 5
 _PR_SET_PDEATHSIG = 1
+_FIRST_PORT = 10_000
+_EPHEMERAL_PORTS = "/proc/sys/net/ipv4/ip_local_port_range"
+_FIRST_EPHEMERAL_PORT = 32_768
+_PORT_TRIES = 100
 
 
 @dataclasses.dataclass
@@ -71,13 +76,28 @@ def tasks_of(settings: LauncherFlags) -> list[Task]:
     return tasks + ([Task(EVALUATOR)] if settings.evaluator else [])
 
 
+def _bound() -> socket.socket:
+    """Returns a server at a port of its own on the loopback."""
+    last = _FIRST_EPHEMERAL_PORT
+    with contextlib.suppress(OSError, ValueError), open(_EPHEMERAL_PORTS) as f:
+        last = int(f.read().split()[0])
+    draw = random.SystemRandom()
+    for _ in range(_PORT_TRIES if last > _FIRST_PORT else 0):
+        with contextlib.suppress(OSError):
+            return socket.create_server(
+                ("127.0.0.1", draw.randrange(_FIRST_PORT, last))
+            )
+    return socket.create_server(("127.0.0.1", 0))
+
+
 def free_addresses(count: int) -> list[str]:
-    """Returns loopback addresses that nobody listens at now."""
+    """Returns loopback addresses that nobody listens at now.
+
+    A task listens at its own seconds later, when TensorFlow is loaded. So they are none of
+    those that the kernel gives to connections, which would take some meanwhile.
+    """
     with contextlib.ExitStack() as held:
-        servers = [
-            held.enter_context(socket.create_server(("127.0.0.1", 0)))
-            for _ in range(count)
-        ]
+        servers = [held.enter_context(_bound()) for _ in range(count)]
         return [f"127.0.0.1:{server.getsockname()[1]}" for server in servers]
 
 
