@@ -15,9 +15,9 @@ import sys
 from benchmarks import measure
 
 BATCH_SIZE = 512
-STEPS = 300
-_WARM_UP_STEPS = 50
-_EVERY_STEPS = 25
+STEPS = 800
+_WARM_UP_STEPS = 100
+_EVERY_STEPS = 50
 
 
 def _times(directory: str) -> list[tuple[int, float]]:
