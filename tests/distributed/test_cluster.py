@@ -117,6 +117,42 @@ def _workers(addresses, index) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("victim", ["worker", "ps"])
+def test_a_task_that_comes_back_in_time_is_waited_for(untrained_job, tmp_path, victim):
+    """A ps comes back without weights; they are those of the last checkpoint again."""
+    directory = tmp_path / "model"
+    flags = train_flags(
+        untrained_job,
+        directory,
+        "wide_deep",
+        max_steps=2000,
+        checkpoint_steps=200,
+        eval_steps=1_000_000,
+        lost_seconds=SECONDS,
+    )
+    addresses = free_addresses(3)
+    roles = ("chief", "worker", "ps")
+    cluster = {role: [a] for role, a in zip(roles, addresses, strict=True)}
+
+    def start(stack, role):
+        value = {"cluster": cluster, "task": {"type": role, "index": 0}}
+        return stack.enter_context(
+            launched("train", *flags, TF_CONFIG=json.dumps(value))
+        )
+
+    with contextlib.ExitStack() as stack:
+        tasks = {role: start(stack, role) for role in roles}
+        await_checkpoint(tasks["chief"], directory, 200)
+        tasks[victim].kill()
+        tasks[victim].communicate()
+        tasks[victim] = start(stack, victim)
+        for role in roles:
+            said, _ = tasks[role].communicate(timeout=SECONDS)
+            assert tasks[role].returncode == 0, f"{role}: {said[-3000:]}"
+    assert 2000 <= _results(directory)["global_step"] <= 2002
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["wide_deep", "keras_wide_deep"])
 @pytest.mark.parametrize(
     ("shape", "first"),
