@@ -59,7 +59,8 @@ def launched(*arguments: str, **variables: str) -> Iterator[subprocess.Popen]:
         yield process
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
+        process.stdout.close()
 
 
 def await_checkpoint(process: subprocess.Popen, directory: Path, step: int) -> None:

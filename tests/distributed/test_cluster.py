@@ -144,7 +144,7 @@ def test_a_task_that_comes_back_in_time_is_waited_for(untrained_job, tmp_path, v
         tasks = {role: start(stack, role) for role in roles}
         await_checkpoint(tasks["chief"], directory, 200)
         tasks[victim].kill()
-        tasks[victim].communicate()
+        tasks[victim].wait()
         tasks[victim] = start(stack, victim)
         for role in roles:
             said, _ = tasks[role].communicate(timeout=SECONDS)
