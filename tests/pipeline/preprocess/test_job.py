@@ -74,7 +74,7 @@ def test_a_log_gets_plain_lines_with_speed_rejects_and_time_left(
     monkeypatch.setattr(consoles, "_LOG_EVERY_SECONDS", 0.1)
     counter = Counter(str(tmp_path))
     counter.add(Done(rows=2500, rejected=3, bytes=25))
-    with progress.shown(str(tmp_path), 100, Console()):
+    with progress.shown(str(tmp_path), 100, "preprocess", Console()):
         time.sleep(0.7)
     first = capsys.readouterr().err.splitlines()[0]
     assert re.fullmatch(
