@@ -35,13 +35,13 @@ def run_predict(call: Invocation) -> None:
     )
     if call.output:
         output = os.path.expanduser(call.output.strip())
-        if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
-            raise UserError(f"--output: there is no directory for {output}")
+        predict.check_output(output, sources)
         version = versions.find(call.paths.export, call.serving.version)
         result = predict.run(sources, version, output, call.console, settings)
     else:
-        version = versions.find(call.paths.export, call.serving.version)
         directory = _path(wanted.output_dir)
+        predict.check_directory(directory, sources)
+        version = versions.find(call.paths.export, call.serving.version)
         result = predict.run_directory(
             sources, version, directory, call.console, settings, call.data.reading()
         )

@@ -152,16 +152,24 @@ def _rejects_path(output: str) -> str:
     return f"{output}.{REJECTS_FILE}"
 
 
-def _check_output(output: str, input_files: Sequence[str]) -> None:
+def check_output(output: str, sources: Sequence[Source]) -> None:
+    """Checks that a file may be written.
+
+    Raises:
+      UserError: It is a directory or an input, or there is no directory for it.
+    """
+    if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
+        raise UserError(f"--output: there is no directory for {output}")
     for path in (output, _rejects_path(output)):
         if os.path.isdir(path):
             raise UserError(
                 f"--output: {path} is a directory; give a file, or --output_dir"
             )
-        for source in input_files:
-            if os.path.exists(path) and os.path.samefile(path, source):
+        for source in sources:
+            if os.path.exists(path) and os.path.samefile(path, source.path):
                 raise UserError(
-                    f"--output={output} would replace {source}, which is an --input"
+                    f"--output: {output} would replace {source.path}, which is an"
+                    " --input"
                 )
 
 
@@ -195,7 +203,7 @@ def run(
       UserError: The version or a file cannot be read, a file lacks a column, or the
         output would replace an input.
     """
-    _check_output(output, [source.path for source in sources])
+    check_output(output, sources)
     found = _open(sources, version_dir, settings.key_columns)
     kind = settings.format or _format_of(output)
     rejects = _rejects_path(output)
@@ -235,13 +243,19 @@ def run(
 # --- a directory -------------------------------------------------------------------
 
 
-def _check_directory(directory: str, input_files: Sequence[str]) -> None:
+def check_directory(directory: str, sources: Sequence[Source]) -> None:
+    """Checks that a directory may be written.
+
+    Raises:
+      UserError: It holds an input or what predict did not write.
+    """
     manifests.check_replaceable("output_dir", directory, STAGE)
     inside = os.path.realpath(directory) + os.sep
-    for source in input_files:
-        if os.path.realpath(source).startswith(inside):
+    for source in sources:
+        if os.path.realpath(source.path).startswith(inside):
             raise UserError(
-                f"--output_dir={directory} would replace {source}, which is an --input"
+                f"--output_dir: {directory} would replace {source.path}, which is an"
+                " --input"
             )
 
 
@@ -307,7 +321,7 @@ def run_directory(
       UserError: As `run`; or the directory is in use (LOCKED), or holds something else.
     """
     started = time.monotonic()
-    _check_directory(directory, [source.path for source in sources])
+    check_directory(directory, sources)
     found = _open(sources, version_dir, settings.key_columns)
     of_version = found.manifest.fingerprint if found.manifest else None
     read_from = {

@@ -95,7 +95,9 @@ FLAGS = {
     "paths": "work_dir dataset_dir model_dir evaluation_dir export_dir",
     "data": "input features label max_reject_fraction"
     " input_format delimiter columns run_date skip_bad_records",
-    "writing": "shard_mb beam_option record_form beam_stall_seconds direct_num_workers",
+    "writing": "shard_mb record_form",
+    "workers": "beam_option beam_stall_seconds direct_num_workers",
+    "predicting": "output_dir output_format rows_per_file key_columns",
     "input": "input_fn shuffle_mb shuffle_rows read_files_at_once cache"
     " prefetch_batches input_threads deterministic repeat drop_remainder direct_mb",
     "training": "model hparams batch_size epochs max_steps seed"
@@ -285,6 +287,15 @@ MISTAKES = {
     "predict to nowhere": (f"predict {INPUT} --output=no/o", "--output: there is no"),
     "predict to a directory": (f"predict {INPUT} --output=mine", "--output: mine is a"),
     "predict over its input": (f"predict {INPUT} --output=./data.csv", "--output: "),
+    "predict to both": (
+        f"predict {INPUT} --output=o --output_dir=d",
+        "--output and --output_dir: give one",
+    ),
+    "predict over files": (f"predict {INPUT} --output_dir=mine", "mine holds files that"),
+    "predict to a record": (
+        f"predict {INPUT} --output=o --output_format=xml",
+        "--output_format=xml: ",
+    ),
     "predict without export": (f"predict {INPUT} --output=o", "--export_dir: "),
     "show nothing": ("show", "show needs one directory"),
     "show two": ("show a b", "show needs one directory"),
@@ -390,7 +401,9 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
     given = {
         "paths": ["--work_dir=some where", "--model_dir=a,b"],
         "data": ["--input=a b.csv,c.csv", "--columns=a,b"],
-        "writing": ["--beam_option=--x=1", "--beam_option=--y"],
+        "writing": ["--shard_mb=5"],
+        "workers": ["--beam_option=--x=1", "--beam_option=--y"],
+        "predicting": ["--output_dir=some where", "--key_columns=id,b"],
         "input": ["--shuffle_rows=all", "--norepeat", "--cache=some where"],
         "training": ["--hparams=hidden_units=[64, 32],dropout=0.1", "--epochs=0.5"],
         "evaluation": ["--eval_steps=7", "--best_metric=auc"],

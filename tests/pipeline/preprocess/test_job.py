@@ -11,7 +11,7 @@ from absl import flags
 
 from pipeline import console as consoles
 from pipeline.console import Console, Progress
-from pipeline.flags import data, writing
+from pipeline.flags import data, workers, writing
 from pipeline.preprocess import beam_options, progress
 from pipeline.preprocess.progress import Counter, Done
 from pipeline.types import UserError
@@ -113,5 +113,6 @@ def test_several_workers_by_a_flag_of_their_own(given, options):
     values = flags.FlagValues()
     data.define(values)
     writing.define(values)
+    workers.define(values)
     values(["program", *given])
     assert data.read(values).beam_options == options
