@@ -30,6 +30,7 @@ def run_predict(call: Invocation) -> None:
         wanted.output_format,
         wanted.rows_per_file,
         wanted.key_columns,
+        wanted.signature,
         call.data.beam_options,
         call.data.beam_stall_seconds,
     )

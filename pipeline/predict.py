@@ -19,6 +19,7 @@ from typing import Any
 from pipeline import environment, files, inputs
 from pipeline import manifest as manifests
 from pipeline.console import Console
+from pipeline.flags.predicting import SIGNATURE
 from pipeline.manifest import Manifest
 from pipeline.prediction import formats, pieces, version
 from pipeline.prediction.job_run import PIECE
@@ -39,6 +40,7 @@ class Settings:
       format: In `formats.FORMATS`; None lets it follow from the name of the file.
       rows_per_file: Rows at which a file of a directory is closed.
       key_columns: Columns of the raw files that stand beside predictions, as text.
+      signature: The version's signature that answers.
       beam_options: Options of Beam, e.g. `--direct_num_workers=2`.
       stall_seconds: After so long without progress several workers are stopped.
       piece_bytes: Size of the pieces into which large files are cut, for several
@@ -48,6 +50,7 @@ class Settings:
     format: str | None = None
     rows_per_file: int = 1_000_000
     key_columns: tuple[str, ...] = ()
+    signature: str = SIGNATURE
     beam_options: tuple[str, ...] = ()
     stall_seconds: float = 600.0
     piece_bytes: int | None = None
@@ -101,12 +104,12 @@ class _Written:
 
 
 def _open(
-    sources: Sequence[Source], version_dir: str, key_columns: Sequence[str]
+    sources: Sequence[Source], version_dir: str, settings: Settings
 ) -> version.Version:
     """Reads what stands beside a model, and checks the files against it."""
-    found = version.read(version_dir)
+    found = version.read(version_dir, settings.signature)
     inputs.check_columns(sources, found.columns, version_dir)
-    keys = [Column(name, ColumnType.STRING) for name in key_columns]
+    keys = [Column(name, ColumnType.STRING) for name in settings.key_columns]
     if keys:
         inputs.check_columns(sources, keys, "--key_columns")
     return found
@@ -204,7 +207,7 @@ def run(
         output would replace an input.
     """
     check_output(output, sources)
-    found = _open(sources, version_dir, settings.key_columns)
+    found = _open(sources, version_dir, settings)
     kind = settings.format or _format_of(output)
     rejects = _rejects_path(output)
     with _aside(output) as aside:
@@ -322,7 +325,7 @@ def run_directory(
     """
     started = time.monotonic()
     check_directory(directory, sources)
-    found = _open(sources, version_dir, settings.key_columns)
+    found = _open(sources, version_dir, settings)
     of_version = found.manifest.fingerprint if found.manifest else None
     read_from = {
         "files": inputs.digests([source.path for source in sources]),
@@ -332,6 +335,7 @@ def run_directory(
         "format": settings.format or _DEFAULT_FORMAT,
         "rows_per_file": settings.rows_per_file,
         "key_columns": list(settings.key_columns),
+        "signature": settings.signature,
         "reading": dict(reading or {}),
     }
     wanted = manifests.fingerprint(STAGE, read_from, configuration)

@@ -57,12 +57,14 @@ def write_saved_model(
     model: TrainedModel,
     directory: str,
     forwarded: Sequence[Column] = (),
+    with_embeddings: bool = False,
 ) -> list[str]:
     """Writes the SavedModel and its declaration; returns the signatures' names.
 
     Args:
       directory: An empty directory.
       forwarded: Columns that answers repeat.
+      with_embeddings: Whether there is a signature for embeddings.
     """
     written = os.path.join(directory, "written")
     signatures = saved_model.write(
@@ -72,6 +74,7 @@ def write_saved_model(
         written,
         forwarded,
         transform.of(model.declaration, model.constants),
+        with_embeddings,
     )
     for name in os.listdir(written):
         os.rename(os.path.join(written, name), os.path.join(directory, name))

@@ -6,6 +6,7 @@ import dataclasses
 
 from absl import flags
 
+SIGNATURE = "serving_default"
 FORMATS = ("jsonl", "csv", "parquet", "tfrecord")
 
 
@@ -18,12 +19,14 @@ class PredictFlags:
       output_format: In `FORMATS`; None lets it follow from the name of the file.
       rows_per_file: Rows at which a file of the directory is closed.
       key_columns: Columns of the raw files that stand beside each prediction.
+      signature: The version's signature that answers.
     """
 
     output_dir: str | None = None
     output_format: str | None = None
     rows_per_file: int = 1_000_000
     key_columns: tuple[str, ...] = ()
+    signature: str = SIGNATURE
 
 
 def define(values: flags.FlagValues) -> None:
@@ -57,6 +60,12 @@ def define(values: flags.FlagValues) -> None:
         " separated by commas, e.g. a customer number; the model need not know them.",
         flag_values=values,
     )
+    flags.DEFINE_string(
+        "signature",
+        SIGNATURE,
+        "Signature that answers; embeddings and transform take the same rows.",
+        flag_values=values,
+    )
 
 
 def read(values: flags.FlagValues) -> PredictFlags:
@@ -66,4 +75,5 @@ def read(values: flags.FlagValues) -> PredictFlags:
         output_format=values.output_format,
         rows_per_file=values.rows_per_file,
         key_columns=tuple(dict.fromkeys(filter(None, names))),
+        signature=values.signature,
     )

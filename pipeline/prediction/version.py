@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow as pa
 from export.versions import DECLARATION_FILE
 from pipeline import declaration as declarations
 from pipeline import manifest as manifests
+from pipeline.flags.predicting import SIGNATURE
 from pipeline.manifest import Manifest
 from pipeline.prediction import answers
 from pipeline.preprocess import example_encoder
@@ -31,12 +32,14 @@ class Version:
       declaration: Of its model.
       forwarded: Columns that its answers repeat.
       manifest: None where it was written by something else.
+      signature: The signature that answers.
     """
 
     directory: str
     declaration: Declaration
     forwarded: tuple[Column, ...]
     manifest: Manifest | None
+    signature: str
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -45,7 +48,7 @@ class Version:
         return tuple({column.name: column for column in read}.values())
 
 
-def read(directory: str) -> Version:
+def read(directory: str, signature: str = SIGNATURE) -> Version:
     """Reads what stands beside the model.
 
     Raises:
@@ -55,11 +58,11 @@ def read(directory: str) -> Version:
     manifest = manifests.read(directory)
     names = manifest.configuration.get("forward_features", ()) if manifest else ()
     forwarded = tuple(declaration.columns[name] for name in names)
-    return Version(directory, declaration, forwarded, manifest)
+    return Version(directory, declaration, forwarded, manifest, signature)
 
 
-def load(directory: str) -> Any:
-    """Returns the signature that takes serialized Examples.
+def load(directory: str) -> Mapping[str, Any]:
+    """Returns the signatures.
 
     Raises:
       UserError: The version cannot be loaded.
@@ -67,7 +70,7 @@ def load(directory: str) -> Any:
     from pipeline.compat import tf
 
     try:
-        return tf.saved_model.load(directory).signatures["serving_default"]
+        return tf.saved_model.load(directory).signatures
     except (OSError, KeyError, ValueError, tf.errors.OpError) as error:
         raise UserError(
             f"{directory} cannot be loaded ({error}); run export again, or take"
@@ -80,7 +83,20 @@ class Predictor:
 
     def __init__(self, version: Version):
         self._version = version
-        self._serve = load(version.directory)
+        signatures = load(version.directory)
+        name = version.signature
+        if name not in signatures:
+            raise UserError(
+                f"--signature={name}: {version.directory} has"
+                f" {', '.join(sorted(signatures))}"
+            )
+        self._serve = signatures[name]
+        inputs = list(self._serve.structured_input_signature[1])
+        if inputs != ["examples"]:
+            raise UserError(
+                f"--signature={name} takes {', '.join(inputs)}; predict needs one that"
+                " takes examples, e.g. serving_default"
+            )
 
     def predict(self, table: pa.RecordBatch) -> list[answers.Columns]:
         """Returns the predictions of checked rows, in batches, in their order."""
@@ -100,6 +116,7 @@ class Predictor:
         forwarded = {
             ("forwarded", column.name): answers.array(outputs.pop(column.name))
             for column in self._version.forwarded
+            if column.name in outputs
         }
         rows = len(serialized)
         for name, value in outputs.items():

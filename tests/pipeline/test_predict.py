@@ -282,7 +282,8 @@ def test_no_finite_answer_is_null_and_not_broken_json(
     def serve(examples):
         return {"predictions": tf.constant([[math.nan], [math.inf], [1.5]])}
 
-    monkeypatch.setattr(prediction, "load", lambda directory: serve)
+    serve.structured_input_signature = ((), {"examples": None})
+    monkeypatch.setattr(prediction, "load", lambda path: {"serving_default": serve})
     path = _write(tmp_path / "rows.csv", [ROW] * 3)
     _, found = _predict([path], one_version, tmp_path / "out.jsonl")
     assert [row["predictions"] for row in found] == [[None], [None], [1.5]]
