@@ -196,6 +196,8 @@ def _export(
                     started,
                 )
             result = ExportResult(directory, manifest)
-        for old in versions.prune(export_dir, settings.keep_versions):
+        for old in version_writer.prune(
+            export_dir, settings.keep_versions, model.directory
+        ):
             console.progress(f"export: removed old version {old}")
     return result

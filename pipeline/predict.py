@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from export import versions
 from pipeline import environment, files, inputs
 from pipeline import manifest as manifests
 from pipeline.console import Console
@@ -119,7 +120,10 @@ def _run_job(job: pieces.Job, console: Console) -> _Written:
     console.progress(f"predict: loading {job.version.directory}")
     if not beam_options.parse(job.beam_options).has_local_workers:
         environment.load_tensorflow(console.verbosity)
+    # Workers load it late, and again where one is lost.
+    hold = versions.Hold(job.version.directory)
     found = beam_run.run("pipeline.prediction.job_run", job, STAGE, console)
+    hold.release()
     reports.raise_first(found[reports.FAILURE])
     rejected: collections.Counter[str] = collections.Counter()
     first_reason: dict[str, str] = {}

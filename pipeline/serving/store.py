@@ -27,6 +27,7 @@ class Version:
       kinds: Name to what it takes, as `signature_defs.kind` says.
       metadata: The SignatureDefs as the REST API writes them.
       model: What keeps the variables alive.
+      hold: What keeps the directory.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Version:
     kinds: Mapping[str, str]
     metadata: Mapping[str, Any]
     model: Any
+    hold: versions.Hold
 
 
 def load(export_dir: str, number: int) -> Version:
@@ -43,6 +45,7 @@ def load(export_dir: str, number: int) -> Version:
       UserError: It cannot be loaded.
     """
     directory = versions.path(export_dir, number)
+    hold = versions.Hold(directory)
     try:
         model = tf.saved_model.load(directory)
         described = signature_defs.read(directory)
@@ -57,6 +60,7 @@ def load(export_dir: str, number: int) -> Version:
             for name, value in described.items()
         },
         model,
+        hold,
     )
 
 
