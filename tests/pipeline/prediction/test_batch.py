@@ -254,6 +254,35 @@ def test_a_key_column_that_is_not_there_is_named(raw, version_dir, tmp_path):
     assert "--key_columns" in str(caught.value)
 
 
+def test_another_signature_answers(raw, version_dir, tmp_path):
+    result = _to_file(raw, version_dir, tmp_path / "out.csv", signature="transform")
+    with open(result.output, encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(f))
+    trained = json.loads(rows[0]["score"])
+    assert len(rows) == 292 and len(trained) == 1
+    assert all(row["line"] and row["key.id"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"signature": "guess"}, "--signature=guess: .* has classify, predict,"),
+        ({"signature": "predict"}, "predict needs one that takes examples"),
+        (
+            {"signature": "transform", "format": "tfrecord"},
+            "tfrecord takes one value a row, and .* is a list",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_one_line(
+    raw, version_dir, tmp_path, changes, message
+):
+    with pytest.raises(UserError, match=message) as caught:
+        _to_file(raw, version_dir, tmp_path / "out", **changes)
+    assert "\n" not in str(caught.value)
+    assert not os.listdir(tmp_path)
+
+
 def test_a_directory_with_other_files_stays(raw, version_dir, tmp_path):
     (tmp_path / "mine.txt").write_text("x")
     with pytest.raises(UserError, match="would remove"):
