@@ -6,6 +6,7 @@
     regress           examples (regressors, binary)      -> outputs
     transform         examples                           -> the features as the model
                                                             sees them
+    embeddings        examples (where it is asked for)   -> embedding
 
 Predictions have the names and shapes of `Estimator.predict` (first dimension the
 batch), and the columns that are forwarded. `classify` and `regress` are those of
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from export import receivers
+from model_fns import embeddings
 from pipeline.compat import estimator, tf
 from pipeline.types import Column, UserError
 
@@ -29,6 +31,9 @@ PREDICT = "predict"
 CLASSIFY = "classify"
 REGRESS = "regress"
 TRANSFORM = "transform"
+EMBEDDINGS = "embeddings"
+EMBEDDING = "embedding"
+"""The output of EMBEDDINGS."""
 _OF_HEADS = ("classification", "regression", PREDICT)
 """The keys under which a head exports."""
 
@@ -91,6 +96,30 @@ def _exported(key: str, output, receiver: receivers.Receiver):
     )
 
 
+def _embeddings(receiver: receivers.Receiver):
+    """Returns the signature that answers a row as the last hidden layer sees it.
+
+    Its output `embedding` is float32 [batch, width]; forwarded columns stand beside it.
+    """
+    hidden = embeddings.kept(_v1.get_default_graph())
+    if hidden is None:
+        raise UserError(
+            "--export_embeddings: this model has no hidden layer whose values could be a"
+            " row's embedding (linear models, baseline and kmeans have none; a model of"
+            " your own calls model_fns.embeddings.keep); leave the flag out"
+        )
+    if EMBEDDING in receiver.forwarded:
+        raise UserError(
+            f"--forward_features: {EMBEDDING} is an output of the signature"
+            f" {EMBEDDINGS}; rename the column, or leave --export_embeddings out"
+        )
+    answer = receiver.answer(tf.cast(hidden, tf.float32))
+    return _signatures.predict_signature_def(
+        {receivers.EXAMPLES: receiver.examples},
+        {EMBEDDING: answer, **receiver.forwarded},
+    )
+
+
 def write(
     trained: estimator.Estimator,
     checkpoint: str,
@@ -98,6 +127,7 @@ def write(
     directory: str,
     forwarded: Sequence[Column] = (),
     transform: Transform | None = None,
+    with_embeddings: bool = False,
 ) -> list[str]:
     """Writes the SavedModel.
 
@@ -109,13 +139,14 @@ def write(
       forwarded: Columns that answers repeat, e.g. a key; those that the model does
         not read become part of a request.
       transform: What the signature `transform` answers; without it there is none.
+      with_embeddings: Whether there is a signature `embeddings`, see `_embeddings`.
 
     Returns:
       The names of its signatures.
 
     Raises:
-      UserError: A forwarded column has the name of an output, or the model_fn has
-        a signature `transform` of its own.
+      UserError: A forwarded column has the name of an output, the model_fn has
+        a signature `transform` of its own, or the model has no embeddings.
     """
     with tf.Graph().as_default():
         _v1.train.create_global_step()
@@ -135,6 +166,8 @@ def write(
                 {receivers.EXAMPLES: receiver.examples},
                 {name: receiver.answer(value) for name, value in seen.items()},
             )
+        if with_embeddings:
+            signature_defs[EMBEDDINGS] = _embeddings(receiver)
         saver = _v1.train.Saver(sharded=True)
         with _v1.Session() as session:
             saver.restore(session, checkpoint)

@@ -215,7 +215,8 @@ def verify(
     The signatures that take serialized Examples and raw tensors are both compared,
     on real rows and on rows made from one, with missing and unknown values; in batches
     of several sizes; in the loader of TensorFlow 1. Requests with a value of a wrong
-    type, or without a required one, must fail with an error that names the feature.
+    type, or without a required one, must fail, those of tf.Examples with an error that
+    names the feature.
     Where two classes are equally probable, either may be the predicted one.
 
     Args:

@@ -130,8 +130,9 @@ def _try_requests(model, model_dir: str, case_dir: str, case: dict) -> list[str]
             model.signatures[name], name, given, wanted, case["batches"], compare
         )
     wrong += requests.v1_loader(model_dir, inputs, wanted, compare)
-    default = model.signatures[next(iter(inputs))]
-    return wrong + requests.refusals(default, case["refused"])
+    examples, columns = inputs
+    wrong += requests.wrong_columns(model.signatures[columns], columns, inputs[columns])
+    return wrong + requests.refusals(model.signatures[examples], case["refused"])
 
 
 def main(model_dir: str, case_dir: str) -> None:

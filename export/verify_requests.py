@@ -68,6 +68,37 @@ def v1_loader(model_dir: str, by_signature: dict, wanted: dict, compare) -> list
     return wrong
 
 
+def wrong_columns(signature, name: str, inputs: dict) -> list:
+    """Sends columns of a wrong type, and requests that lack one.
+
+    TensorFlow refuses a type before the graph sees it, with the number of the input,
+    so the name is told here.
+    """
+    wrong = []
+    for column, values in inputs.items():
+        is_text = values.dtype == tf.string
+        other = tf.zeros_like(values, tf.int64) if is_text else tf.as_string(values)
+        for told, request in (
+            (
+                "an int instead of text" if is_text else "text instead of a number",
+                other,
+            ),
+            ("no such input", None),
+        ):
+            given = {n: v for n, v in inputs.items() if n != column}
+            if request is not None:
+                given[column] = request
+            try:
+                signature(**given)
+            except (tf.errors.InvalidArgumentError, TypeError, ValueError):
+                continue
+            wrong.append(
+                f"feature {column}, {told}: a request of signature {name} with it is"
+                " answered"
+            )
+    return wrong
+
+
 def refusals(signature, requests) -> list:
     """Sends requests that must fail with an error that names the feature."""
     wrong = []

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
 import shutil
 import time
+import weakref
+from collections.abc import Collection
 
 from pipeline.types import UserError
 
@@ -68,18 +72,64 @@ def next_version(export_dir: str) -> int:
     return max(int(time.time()), newest + 1)
 
 
-def prune(export_dir: str, keep: int) -> list[int]:
+class Hold:
+    """Keeps a version from being removed by `prune`, on this machine.
+
+    The kernel holds it (flock), so it ends with the process, however that ends. A
+    version that this pipeline did not write needs none.
+
+    Args:
+      directory: The version.
+    """
+
+    def __init__(self, directory: str):
+        try:
+            handle = os.open(os.path.join(directory, DECLARATION_FILE), os.O_RDONLY)
+        except OSError:
+            return
+        self._finalizer = weakref.finalize(self, os.close, handle)
+        # Where a file system has no locks, nothing can be held.
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def release(self) -> None:
+        """Ends it; so does the end of the last reference."""
+        if hasattr(self, "_finalizer"):
+            self._finalizer()
+
+
+def _is_held(directory: str) -> bool:
+    handle = os.open(os.path.join(directory, DECLARATION_FILE), os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
+def prune(export_dir: str, keep: int, spared: Collection[int] = ()) -> list[int]:
     """Removes all but the newest `keep` versions; returns those removed.
 
     Numbered directories that this pipeline did not write are neither counted nor
     removed.
+
+    Args:
+      spared: Versions that stay besides; so do those that somebody holds.
     """
     ours = [
         version
         for version in versions(export_dir)
         if os.path.exists(os.path.join(path(export_dir, version), DECLARATION_FILE))
     ]
-    old = ours[:-keep]
+    old = [
+        version
+        for version in ours[:-keep]
+        if version not in spared and not _is_held(path(export_dir, version))
+    ]
     for version in old:
         # Renamed first: a server that watches never sees half a version.
         aside = os.path.join(export_dir, f".{version}.old-{os.getpid()}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 from pipeline.compat import tf
@@ -79,14 +80,17 @@ def _only_value(values: tf.Tensor, column: Column) -> tf.Tensor:
     return tf.pad(values, padding, constant_values=default)[:, 0]
 
 
+def _is_one_of(value: tf.Tensor, listed: Sequence) -> tf.Tensor:
+    """Returns where a value [batch] is one of those listed: bool [batch]."""
+    # Comparing [batch, 1] with [1, listed] would copy every text.
+    return functools.reduce(tf.logical_or, [tf.equal(value, one) for one in listed])
+
+
 def _is_missing(value: tf.Tensor, column: Column) -> tf.Tensor | None:
     if column.type is ColumnType.FLOAT:
         return tf.math.is_nan(value)
     if column.type is ColumnType.STRING:
-        trimmed = tf.strings.strip(value)
-        markers = tf.constant(column.missing)
-        matches = tf.equal(trimmed[:, tf.newaxis], markers[tf.newaxis, :])
-        return tf.reduce_any(matches, axis=1)
+        return _is_one_of(tf.strings.strip(value), column.missing)
     return None
 
 
@@ -127,9 +131,7 @@ def apply_missing_rule(features: Mapping[str, tf.Tensor], columns: Iterable[Colu
 def _outside(value: tf.Tensor, column: Column) -> tf.Tensor:
     """Where a value is not allowed; the default always is."""
     if column.values is not None:
-        listed = tf.constant(column.values)
-        matches = tf.equal(value[:, tf.newaxis], listed[tf.newaxis, :])
-        outside = tf.logical_not(tf.reduce_any(matches, axis=1))
+        outside = tf.logical_not(_is_one_of(value, column.values))
     else:
         outside = tf.zeros_like(value, tf.bool)
     if column.min is not None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model_fns import feature_layers, tabular, tabular_hparams, tabular_layers
+from model_fns import (
+    embeddings,
+    feature_layers,
+    tabular,
+    tabular_hparams,
+    tabular_layers,
+)
 from pipeline.compat import tf, tf_keras
 from pipeline.types import Constants, Declaration
 
@@ -59,6 +65,7 @@ class DcnModel(tf_keras.Model):
         else:
             network = self._network(first, training=training)
             hidden = tf.concat([crossed, network], axis=1)
+        embeddings.keep(hidden)
         return logits + self._logits(hidden)
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model_fns import feature_layers, tabular, tabular_hparams, tabular_layers
+from model_fns import (
+    embeddings,
+    feature_layers,
+    tabular,
+    tabular_hparams,
+    tabular_layers,
+)
 from pipeline.compat import tf, tf_keras
 from pipeline.types import Constants, Declaration
 
@@ -60,6 +66,7 @@ class DeepFmModel(tf_keras.Model):
         )
         side_by_side = tf.reshape(vectors, [-1, fields * self._outputs * self._width])
         hidden = self._network(side_by_side, training=training)
+        embeddings.keep(hidden)
         return logits + pairs + self._logits(hidden)
 
 

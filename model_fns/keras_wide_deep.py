@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model_fns import feature_layers, tabular, tabular_hparams, tabular_layers
+from model_fns import (
+    embeddings,
+    feature_layers,
+    tabular,
+    tabular_hparams,
+    tabular_layers,
+)
 from pipeline.compat import tf, tf_keras
 from pipeline.types import Constants, Declaration
 
@@ -42,6 +48,7 @@ class WideDeepModel(tf_keras.Model):
         if self._deep.empty:
             return logits
         hidden = self._hidden(self._deep(encoded), training=training)
+        embeddings.keep(hidden)
         return logits + self._logits(hidden)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from model_fns import feature_columns, heads, optimizers, premade_hparams
+from model_fns import embeddings, feature_columns, heads, optimizers, premade_hparams
 from pipeline.compat import estimator
 from pipeline.types import Constants, Declaration, UserError, is_number
 
@@ -23,7 +23,10 @@ def wrapped(
 
     def model_fn(features, labels, mode, config):
         inputs = feature_columns.inputs(features, declaration)
-        return make_premade().model_fn(inputs, labels, mode, config)
+        spec = make_premade().model_fn(inputs, labels, mode, config)
+        if mode == estimator.ModeKeys.PREDICT:
+            embeddings.keep_of_premade()
+        return spec
 
     return estimator.Estimator(model_fn, config=config)
 

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import enum
 import functools
 import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from model_fns import hparams, premade_hparams, tabular_hparams
 from pipeline.types import Declaration, Task, UserError
+
+
+class Lack(enum.Enum):
+    """What an export of a model may lack, and why; known without a look at its graph."""
+
+    FORMATS = (
+        "formats",
+        "reads feature columns, whose lookups in sparse tensors other formats do not"
+        " have; models from layers, e.g. --model=keras_wide_deep, can be converted",
+    )
+    EMBEDDINGS = (
+        "export_embeddings",
+        "has no hidden layer, whose values they would be",
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +42,7 @@ class Model:
         config) and returns an Estimator; imported when the model is used.
       hparams: Dataclass of its hyper-parameters.
       tasks: The kinds of label it can predict; none where it learns without a label.
+      lacks: What of `Lack` its exports cannot have.
     """
 
     name: str
@@ -34,6 +50,7 @@ class Model:
     builder_path: str
     hparams: type
     tasks: tuple[Task, ...]
+    lacks: tuple[Lack, ...] = ()
 
     def builder(self) -> Callable[..., Any]:
         module, _, function = self.builder_path.partition(":")
@@ -51,6 +68,7 @@ class Model:
         return ", ".join(task.value for task in self.tasks)
 
 
+_NEITHER = (Lack.FORMATS, Lack.EMBEDDINGS)
 _ENTRIES = (
     Model(
         "linear",
@@ -58,6 +76,7 @@ _ENTRIES = (
         "model_fns.premade:build_linear",
         premade_hparams.Linear,
         tuple(Task),
+        _NEITHER,
     ),
     Model(
         "linear_sdca",
@@ -65,6 +84,7 @@ _ENTRIES = (
         "model_fns.linear_sdca:build",
         premade_hparams.LinearSdca,
         (Task.BINARY, Task.REGRESSION),
+        _NEITHER,
     ),
     Model(
         "dnn",
@@ -72,6 +92,7 @@ _ENTRIES = (
         "model_fns.premade:build_dnn",
         premade_hparams.Dnn,
         tuple(Task),
+        (Lack.FORMATS,),
     ),
     Model(
         "wide_deep",
@@ -79,6 +100,7 @@ _ENTRIES = (
         "model_fns.premade:build_wide_deep",
         premade_hparams.WideDeep,
         tuple(Task),
+        (Lack.FORMATS,),
     ),
     Model(
         "baseline",
@@ -86,6 +108,7 @@ _ENTRIES = (
         "model_fns.premade:build_baseline",
         premade_hparams.Baseline,
         tuple(Task),
+        _NEITHER,
     ),
     Model(
         "kmeans",
@@ -93,6 +116,7 @@ _ENTRIES = (
         "model_fns.kmeans:build",
         premade_hparams.KMeans,
         (),
+        _NEITHER,
     ),
     Model(
         "keras_wide_deep",
@@ -174,6 +198,23 @@ def find(name: str, given_as: str = "--model=") -> Model:
             ", or package.module:function for one of your own"
         )
     return MODELS[name]
+
+
+def check_export(model: Model, formats: Sequence[str], embeddings: bool) -> None:
+    """Checks that a model's export can have what flags ask for.
+
+    Of a model of the user's own its graph tells it, later.
+
+    Raises:
+      UserError: It cannot; the message says why.
+    """
+    asked = {Lack.FORMATS: bool(formats), Lack.EMBEDDINGS: embeddings}
+    for lack in model.lacks:
+        if asked[lack]:
+            flag, reason = lack.value
+            raise UserError(
+                f"--{flag}: --model={model.name} {reason}; leave the flag out"
+            )
 
 
 def check_task(model: Model, declaration: Declaration, source: str) -> None:

@@ -18,21 +18,36 @@ from pipeline.types import ExitCode, UserError
 def run_predict(call: Invocation) -> None:
     if not call.data.input:
         raise UserError("--input is needed: the files to predict")
-    if not call.output:
-        raise UserError("--output is needed: the file to write, e.g. out.jsonl")
+    wanted = call.predicting
+    if not call.output and not wanted.output_dir:
+        raise UserError(
+            "--output is needed, the file to write, e.g. out.jsonl; or --output_dir"
+        )
+    if call.output and wanted.output_dir:
+        raise UserError("--output and --output_dir: give one of them")
     sources = sources_registry.open_inputs(call.data)
-    output = os.path.expanduser(call.output.strip())
-    if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
-        raise UserError(f"--output: there is no directory for {output}")
-    if os.path.isdir(output):
-        raise UserError(f"--output: {output} is a directory; give a file")
-    if os.path.realpath(output) in [
-        os.path.realpath(source.path) for source in sources
-    ]:
-        raise UserError(f"--output: {output} is an --input, and would be overwritten")
-    version = versions.find(call.paths.export, call.serving.version)
-    result = predict.run(sources, version, output, call.console)
-    call.console.result(f"predictions: {result.output}, {result.rows:,} rows")
+    settings = predict.Settings(
+        wanted.output_format,
+        wanted.rows_per_file,
+        wanted.key_columns,
+        wanted.signature,
+        call.data.beam_options,
+        call.data.beam_stall_seconds,
+    )
+    if call.output:
+        output = os.path.expanduser(call.output.strip())
+        predict.check_output(output, sources)
+        version = versions.find(call.paths.export, call.serving.version)
+        result = predict.run(sources, version, output, call.console, settings)
+    else:
+        directory = _path(wanted.output_dir)
+        predict.check_directory(directory, sources)
+        version = versions.find(call.paths.export, call.serving.version)
+        result = predict.run_directory(
+            sources, version, directory, call.console, settings, call.data.reading()
+        )
+    reused = ", reused" if result.reused else ""
+    call.console.result(f"predictions: {result.output}, {result.rows:,} rows{reused}")
     if result.rejected:
         call.console.result(
             f"             {result.rejected:,} rows could not be read: {result.rejects}"
@@ -140,6 +155,7 @@ COMMANDS: Mapping[str, Command] = {
             "data",
             "schema",
             "writing",
+            "workers",
             "input",
             *_TRAIN,
             "serving",
@@ -151,7 +167,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "preprocess": Command(
         "raw files to a dataset: checked rows, statistics, vocabularies",
-        ("paths", "data", "schema", "writing", "general"),
+        ("paths", "data", "schema", "writing", "workers", "general"),
         stage_commands.run_preprocess,
         "preprocess --input='data/*.csv' --features=features.yaml",
     ),
@@ -207,7 +223,16 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "predict": Command(
         "predictions of an exported model for raw files",
-        ("paths", "data", "training", "serving", "output", "general"),
+        (
+            "paths",
+            "data",
+            "workers",
+            "training",
+            "serving",
+            "output",
+            "predicting",
+            "general",
+        ),
         run_predict,
         "predict --work_dir=work/census --input=new.csv --output=out.jsonl",
     ),

@@ -10,6 +10,7 @@ from typing import Any
 
 from export import verify, versions
 from export.formats import writer as formats
+from model_fns import registry
 from pipeline import damage, estimators, files, version_extras, version_writer
 from pipeline import manifest as manifests
 from pipeline.console import Console
@@ -66,7 +67,12 @@ def _write_version(
     forwarded = _forwarded(exporting.forward_features, model)
     with damage.explained(dataset, checkpoint):
         signatures = version_writer.write_saved_model(
-            trained, checkpoint, model, directory, forwarded
+            trained,
+            checkpoint,
+            model,
+            directory,
+            forwarded,
+            exporting.embeddings,
         )
         version_extras.write(
             directory,
@@ -134,6 +140,9 @@ def run(
     dataset.check_fits(model.declaration, model.directory)
     dataset.shards(settings.eval_split)
     _forwarded(exporting.forward_features, model)
+    registry.check_export(
+        registry.find(model.training.model), exporting.formats, exporting.embeddings
+    )
     formats.check(exporting.formats, model.declaration)
     with estimators.pinned_checkpoint(model, settings.checkpoint) as pinned:
         return _export(
@@ -161,6 +170,7 @@ def _export(
         "verify_rows": settings.verify_rows,
         "forward_features": list(exporting.forward_features),
         "formats": list(exporting.formats),
+        "embeddings": exporting.embeddings,
     }
     wanted = manifests.fingerprint(version_writer.STAGE, inputs, configuration)
     # The lock lies inside, for what is above an export directory may be read-only.
@@ -186,6 +196,8 @@ def _export(
                     started,
                 )
             result = ExportResult(directory, manifest)
-        for old in versions.prune(export_dir, settings.keep_versions):
+        for old in version_writer.prune(
+            export_dir, settings.keep_versions, model.directory
+        ):
             console.progress(f"export: removed old version {old}")
     return result

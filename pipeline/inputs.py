@@ -1,10 +1,13 @@
-"""Checks of raw files that every command makes before it begins."""
+"""What every command does with raw files before it begins."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from pipeline import files
 from pipeline.preprocess import typed_values
 from pipeline.preprocess.sources.base import Source
 from pipeline.types import Column, UserError
@@ -16,6 +19,18 @@ _MAX_LISTED = 20
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
     return ", ".join(names[:_MAX_LISTED]) + more
+
+
+def digests(paths: Iterable[str]) -> list[dict[str, Any]]:
+    """Returns what files hold, as a manifest's `inputs` says it."""
+    return [
+        {
+            "path": path,
+            "bytes": os.path.getsize(path),
+            "sha256": files.digest_file(path),
+        }
+        for path in paths
+    ]
 
 
 def check_columns(

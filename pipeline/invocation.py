@@ -13,6 +13,7 @@ from pipeline.flags.exporting import ExportFlags
 from pipeline.flags.input import InputFlags
 from pipeline.flags.launcher import LauncherFlags
 from pipeline.flags.paths import Paths
+from pipeline.flags.predicting import PredictFlags
 from pipeline.flags.serve import ServeFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.flags.showing import ShowFlags
@@ -40,6 +41,7 @@ class Invocation:
       launcher: Flags about a local cluster.
       tf_config: The value of TF_CONFIG, if it is set.
       output: File to write.
+      predicting: What predict writes.
       given: Flags that stand on the command line itself.
       flagfile: Text of a flagfile that repeats the command.
       console: Where to print.
@@ -61,6 +63,7 @@ class Invocation:
     launcher: LauncherFlags
     tf_config: str | None
     output: str | None
+    predicting: PredictFlags
     given: frozenset[str]
     flagfile: str
     console: Console

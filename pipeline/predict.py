@@ -1,29 +1,63 @@
-"""The predict command: raw files through an exported version into JSON lines."""
+"""The predict command: raw files through an exported version into files.
+
+Rows are checked as preprocess checks them; the label may be absent. Each prediction
+stands with its file and line, in their order, however many workers predict. Rows that
+cannot be read go to a file of rejects with file, line and reason.
+"""
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
-import itertools
-import json
-import math
 import os
+import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from export.versions import DECLARATION_FILE
-from pipeline import declaration as declarations
-from pipeline import environment, inputs
+from export import versions
+from pipeline import environment, files, inputs
 from pipeline import manifest as manifests
-from pipeline.console import Console, Progress
-from pipeline.preprocess import example_encoder, typed
-from pipeline.preprocess import rejects as rejects_text
-from pipeline.preprocess.sources.base import WHOLE, Loss, Source
-from pipeline.types import Column, Declaration, Label, Labels, UserError
+from pipeline.console import Console
+from pipeline.flags.predicting import SIGNATURE
+from pipeline.manifest import Manifest
+from pipeline.prediction import formats, pieces, version
+from pipeline.prediction.job_run import PIECE
+from pipeline.preprocess import beam_options, beam_run, reports, shards
+from pipeline.preprocess.sources.base import Loss, Source
+from pipeline.types import Column, ColumnType, UserError
 
-# Reading gives some 100,000 narrow rows at a time; one-hot features of so many
-# would fill the memory.
-_BATCH = 4096
+STAGE = "predict"
+REJECTS_FILE = "rejects.jsonl"
+_DEFAULT_FORMAT = "jsonl"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How predictions are made and written.
+
+    Attributes:
+      format: In `formats.FORMATS`; None lets it follow from the name of the file.
+      rows_per_file: Rows at which a file of a directory is closed.
+      key_columns: Columns of the raw files that stand beside predictions, as text.
+      signature: The version's signature that answers.
+      beam_options: Options of Beam, e.g. `--direct_num_workers=2`.
+      stall_seconds: After so long without progress several workers are stopped.
+      piece_bytes: Size of the pieces into which large files are cut, for several
+        workers; None chooses it.
+    """
+
+    format: str | None = None
+    rows_per_file: int = 1_000_000
+    key_columns: tuple[str, ...] = ()
+    signature: str = SIGNATURE
+    beam_options: tuple[str, ...] = ()
+    stall_seconds: float = 600.0
+    piece_bytes: int | None = None
+
+
+DEFAULTS = Settings()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,12 +65,13 @@ class PredictResult:
     """What predict did.
 
     Attributes:
-      output: File of predictions, one JSON object a row, in the order of the input.
+      output: File or directory of predictions, in the order of the input.
       rows: Rows predicted.
       rejects: File of the rows that could not be read; None where there were none.
       rejected: Their number.
       version: Directory of the SavedModel used.
       losses: Damaged files whose rest was left out.
+      reused: Whether everything was there already.
     """
 
     output: str
@@ -45,149 +80,119 @@ class PredictResult:
     rejected: int
     version: str
     losses: tuple[Loss, ...] = ()
+    reused: bool = False
 
 
-def _plain(value: Any) -> Any:
-    return (
-        value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+@dataclasses.dataclass(frozen=True)
+class _Written:
+    """What a job wrote, the pieces in the order of the input."""
+
+    files: tuple[shards.ShardInfo, ...]
+    names: tuple[str, ...]
+    rejects: tuple[str, ...]
+    rejected: Mapping[str, int]
+    first_reason: Mapping[str, str]
+    rows_read: int
+    losses: tuple[Loss, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(info.rows for info in self.files)
+
+    @property
+    def rows_rejected(self) -> int:
+        return sum(self.rejected.values())
+
+
+def _open(
+    sources: Sequence[Source], version_dir: str, settings: Settings
+) -> version.Version:
+    """Reads what stands beside a model, and checks the files against it."""
+    found = version.read(version_dir, settings.signature)
+    inputs.check_columns(sources, found.columns, version_dir)
+    keys = [Column(name, ColumnType.STRING) for name in settings.key_columns]
+    if keys:
+        inputs.check_columns(sources, keys, "--key_columns")
+    return found
+
+
+def _run_job(job: pieces.Job, console: Console) -> _Written:
+    console.progress(f"predict: loading {job.version.directory}")
+    if not beam_options.parse(job.beam_options).has_local_workers:
+        environment.load_tensorflow(console.verbosity)
+    # Workers load it late, and again where one is lost.
+    hold = versions.Hold(job.version.directory)
+    found = beam_run.run("pipeline.prediction.job_run", job, STAGE, console)
+    hold.release()
+    reports.raise_first(found[reports.FAILURE])
+    rejected: collections.Counter[str] = collections.Counter()
+    first_reason: dict[str, str] = {}
+    done = sorted(found[PIECE], key=lambda piece: piece["place"])
+    for piece in done:
+        rejected.update(piece["rejected"])
+        first_reason = {**piece["first_reason"], **first_reason}
+    written = _Written(
+        tuple(shards.ShardInfo(**info) for piece in done for info in piece["files"]),
+        next((tuple(piece["names"]) for piece in done if piece["names"]), ()),
+        tuple(piece["rejects"] for piece in done if piece["rejects"]),
+        dict(rejected),
+        first_reason,
+        sum(piece["rows_read"] for piece in done),
+        tuple(Loss(**loss) for piece in done for loss in piece["losses"]),
     )
+    if written.rows_read != written.rows + written.rows_rejected:
+        raise RuntimeError(f"rows were lost or counted twice: {written}")
+    return written
 
 
-def _number(value: float) -> float | None:
-    """Returns a number as JSON knows it: nothing where it is not finite."""
-    return float(value) if math.isfinite(value) else None
+def _join_rejects(written: _Written, path: str) -> None:
+    with open(path, "wb") as out:
+        for part in written.rejects:
+            with open(part, "rb") as f:
+                shutil.copyfileobj(f, out)
 
 
-def _of_label(outputs: Mapping[str, Any], label: Label) -> Iterator[dict]:
-    """Yields each row's prediction of a label, in its own terms."""
-    if label.classes is None:
-        for value in outputs["predictions"]:
-            yield {"prediction": _number(value[0])}
-        return
-    for row, numbers in zip(outputs["classes"], outputs["probabilities"], strict=True):
-        probabilities = dict(zip(label.classes, map(_number, numbers), strict=True))
-        if label.separator is None:
-            yield {"class": _plain(row[0]), "probabilities": probabilities}
-        else:
-            likely = [name for name, p in probabilities.items() if p and p > 0.5]
-            yield {"classes": likely, "probabilities": probabilities}
-
-
-def _of_several(outputs: Mapping[str, Any], labels: Labels) -> Iterator[dict]:
-    by_label = [
-        _of_label(
-            {
-                name.removeprefix(f"{of}/"): value
-                for name, value in outputs.items()
-                if name.startswith(f"{of}/")
-            },
-            label,
-        )
-        for of, label in labels.of.items()
-    ]
-    for answers in zip(*by_label, strict=True):
-        yield dict(zip(labels.of, answers, strict=True))
-
-
-def _nested(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_nested(part) for part in value]
-    return _number(value) if isinstance(value, float) else _plain(value)
-
-
-def _by_output(outputs: Mapping[str, Any]) -> Iterator[dict]:
-    """Yields each row's outputs by name, of a model that has its own."""
-    for row in zip(*outputs.values(), strict=True):
-        yield {n: _nested(v.tolist()) for n, v in zip(outputs, row, strict=True)}
-
-
-def _answers(outputs: Mapping[str, Any], declaration: Declaration) -> Iterator[dict]:
-    """Yields each row's prediction in the terms of the user's label or labels."""
-    values = {name: value.numpy() for name, value in sorted(outputs.items())}
-    label = declaration.label
-    if isinstance(label, Labels):
-        if all(_is_of_head(values, f"{n}/", one) for n, one in label.of.items()):
-            return _of_several(values, label)
-    elif label and _is_of_head(values, "", label):
-        return _of_label(values, label)
-    return _by_output(values)
-
-
-def _is_of_head(values: Mapping[str, Any], prefix: str, label: Label) -> bool:
-    """Whether the outputs are those that a head gives for the label."""
-    if label.classes is None:
-        wanted = {"predictions": 1}
-    else:
-        several = label.separator is not None
-        count = len(label.classes)
-        wanted = {"probabilities": count, "classes": count if several else 1}
-    return all(
-        prefix + name in values and values[prefix + name].shape[1:] == (width,)
-        for name, width in wanted.items()
-    )
-
-
-def _forwarded(version_dir: str, declaration: Declaration) -> tuple[Column, ...]:
-    """Returns the columns that the version's answers repeat, e.g. a key."""
-    manifest = manifests.read(version_dir)
-    names = manifest.configuration.get("forward_features", ()) if manifest else ()
-    return tuple(declaration.columns[name] for name in names)
-
-
-def _take_forwarded(
-    outputs: dict[str, Any], forwarded: Sequence[Column]
-) -> list[dict[str, Any]]:
-    """Takes what answers repeat out of the outputs; returns it by row."""
-    values = {c.name: outputs.pop(c.name).numpy().tolist() for c in forwarded}
-    return [
-        {"forwarded": {n: _json_value(v) for n, v in zip(values, row, strict=True)}}
-        for row in zip(*values.values(), strict=True)
-    ]
-
-
-def _json_value(value: Any) -> Any:
-    return _number(value) if isinstance(value, float) else _plain(value)
-
-
-def _load(version_dir: str) -> Any:
-    """Returns the signature that takes serialized Examples."""
-    from pipeline.compat import tf
-
-    try:
-        return tf.saved_model.load(version_dir).signatures["serving_default"]
-    except (OSError, KeyError, ValueError, tf.errors.OpError) as error:
-        raise UserError(
-            f"{version_dir} cannot be loaded ({error}); run export again, or take"
-            " another --version"
-        ) from error
-
-
-def _check_output(output: str, input_files: Sequence[str]) -> None:
-    for path in (output, _rejects_path(output)):
-        if os.path.isdir(path):
-            raise UserError(f"--output: {path} is a directory")
-        for source in input_files:
-            if os.path.exists(path) and os.path.samefile(path, source):
-                raise UserError(
-                    f"--output={output} would replace {source}, which is an --input"
-                )
+# --- one file ----------------------------------------------------------------------
 
 
 def _rejects_path(output: str) -> str:
-    return f"{output}.rejects.jsonl"
+    return f"{output}.{REJECTS_FILE}"
+
+
+def check_output(output: str, sources: Sequence[Source]) -> None:
+    """Checks that a file may be written.
+
+    Raises:
+      UserError: It is a directory or an input, or there is no directory for it.
+    """
+    if not os.path.isdir(os.path.dirname(os.path.abspath(output))):
+        raise UserError(f"--output: there is no directory for {output}")
+    for path in (output, _rejects_path(output)):
+        if os.path.isdir(path):
+            raise UserError(
+                f"--output: {path} is a directory; give a file, or --output_dir"
+            )
+        for source in sources:
+            if os.path.exists(path) and os.path.samefile(path, source.path):
+                raise UserError(
+                    f"--output: {output} would replace {source.path}, which is an"
+                    " --input"
+                )
+
+
+def _format_of(name: str) -> str:
+    ending = os.path.splitext(name)[1].removeprefix(".").lower()
+    return ending if ending in formats.FORMATS else _DEFAULT_FORMAT
 
 
 @contextlib.contextmanager
-def _written_aside(path: str) -> Iterator[Any]:
-    aside = f"{path}.tmp-{os.getpid()}"
+def _aside(path: str) -> Iterator[str]:
+    directory = f"{path}.tmp-{os.getpid()}"
+    os.mkdir(directory)
     try:
-        with open(aside, "w", encoding="utf-8", errors="backslashreplace") as f:
-            yield f
-        os.replace(aside, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(aside)
-        raise
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def run(
@@ -195,63 +200,168 @@ def run(
     version_dir: str,
     output: str,
     console: Console,
+    settings: Settings = DEFAULTS,
 ) -> PredictResult:
-    """Predicts every row of raw files.
+    """Predicts every row of raw files into one file.
 
-    Rows are checked as preprocess checks them; the label may be absent. Rows that
-    cannot be read go to OUTPUT.rejects.jsonl with file, line and reason. A number
-    that is not finite stands as null.
+    Rejects go to OUTPUT.rejects.jsonl.
 
     Raises:
       UserError: The version or a file cannot be read, a file lacks a column, or the
         output would replace an input.
     """
-    _check_output(output, [source.path for source in sources])
-    declaration = declarations.load(os.path.join(version_dir, DECLARATION_FILE))
-    forwarded = _forwarded(version_dir, declaration)
-    read = {column.name: column for column in (*declaration.input_columns, *forwarded)}
-    columns: tuple[Column, ...] = tuple(read.values())
-    inputs.check_columns(sources, columns, version_dir)
-    console.progress(f"predict: loading {version_dir}")
-    environment.load_tensorflow(console.verbosity)
-    from pipeline.compat import tf
-
-    serve = _load(version_dir)
-    rejects_path = _rejects_path(output)
-    rows = rejected = 0
-    losses: list[Loss] = []
-    progress = Progress(console, "predict", "rows")
-    with _written_aside(output) as out, _written_aside(rejects_path) as bad:
-        for raw in itertools.chain.from_iterable(
-            source.read(WHOLE, [c.name for c in columns], columns) for source in sources
-        ):
-            if raw.loss is not None:
-                losses.append(raw.loss)
-            batch, rejects = typed.convert(raw, columns, None)
-            in_order = sorted((*raw.rejects, *rejects), key=lambda r: r.line)
-            bad.writelines(rejects_text.to_json(reject) + "\n" for reject in in_order)
-            rejected += len(in_order)
-            serialized = example_encoder.encode(batch.table)
-            for start in range(0, len(serialized), _BATCH):
-                part = slice(start, start + _BATCH)
-                outputs = dict(serve(examples=tf.constant(serialized[part])))
-                keys = _take_forwarded(outputs, forwarded)
-                for i, (line, answer) in enumerate(
-                    zip(batch.lines[part], _answers(outputs, declaration), strict=True)
-                ):
-                    place = {"file": raw.path, "line": int(line)}
-                    row = {**place, **(keys[i] if keys else {}), **answer}
-                    out.write(json.dumps(row, ensure_ascii=False) + "\n")
-                rows += len(serialized[part])
-                progress.update(rows)
-    progress.close()
-    if not rejected:
-        os.remove(rejects_path)
+    check_output(output, sources)
+    found = _open(sources, version_dir, settings)
+    kind = settings.format or _format_of(output)
+    rejects = _rejects_path(output)
+    with _aside(output) as aside:
+        job = pieces.Job(
+            tuple(sources),
+            found,
+            aside,
+            kind,
+            None,
+            settings.key_columns,
+            settings.beam_options,
+            settings.stall_seconds,
+            settings.piece_bytes,
+        )
+        written = _run_job(job, console)
+        whole, bad = os.path.join(aside, "whole"), os.path.join(aside, REJECTS_FILE)
+        parts = [info.path for info in written.files]
+        formats.FORMATS[kind].join(parts, written.names, whole)
+        if written.rejects:
+            _join_rejects(written, bad)
+            os.replace(bad, rejects)
+        os.replace(whole, output)
+        if not written.rejects:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(rejects)
     return PredictResult(
         output,
-        rows,
-        rejects_path if rejected else None,
+        written.rows,
+        rejects if written.rejects else None,
+        written.rows_rejected,
+        version_dir,
+        written.losses,
+    )
+
+
+# --- a directory -------------------------------------------------------------------
+
+
+def check_directory(directory: str, sources: Sequence[Source]) -> None:
+    """Checks that a directory may be written.
+
+    Raises:
+      UserError: It holds an input or what predict did not write.
+    """
+    manifests.check_replaceable("output_dir", directory, STAGE)
+    inside = os.path.realpath(directory) + os.sep
+    for source in sources:
+        if os.path.realpath(source.path).startswith(inside):
+            raise UserError(
+                f"--output_dir: {directory} would replace {source.path}, which is an"
+                " --input"
+            )
+
+
+def _results(job: pieces.Job, written: _Written) -> dict[str, Any]:
+    """Gives files their names; returns what the manifest says of them."""
+    named = shards.finalize(job.directory, written.files, suffix=f".{job.format}")
+    _join_rejects(written, os.path.join(job.directory, REJECTS_FILE))
+    shutil.rmtree(job.parts)
+    return {
+        "rows_read": written.rows_read,
+        "rows_written": written.rows,
+        "rows_rejected": written.rows_rejected,
+        "rejected_by_column": dict(written.rejected),
+        "first_reason": dict(written.first_reason),
+        "lost": [dataclasses.asdict(loss) for loss in written.losses],
+        "columns": list(written.names),
+        "files": [
+            {
+                "file": os.path.basename(info.path),
+                "rows": info.rows,
+                "bytes": info.bytes,
+                "sha256": info.digest,
+            }
+            for info in named
+        ],
+    }
+
+
+def _of_manifest(
+    directory: str, manifest: Manifest, version_dir: str, reused: bool
+) -> PredictResult:
+    results = manifest.results
+    rejected = results["rows_rejected"]
+    return PredictResult(
+        directory,
+        results["rows_written"],
+        os.path.join(directory, REJECTS_FILE) if rejected else None,
         rejected,
         version_dir,
-        tuple(losses),
+        tuple(Loss(**loss) for loss in results["lost"]),
+        reused,
     )
+
+
+def run_directory(
+    sources: Sequence[Source],
+    version_dir: str,
+    directory: str,
+    console: Console,
+    settings: Settings = DEFAULTS,
+    reading: Mapping[str, Any] | None = None,
+) -> PredictResult:
+    """Predicts every row of raw files into files of a directory.
+
+    It holds predictions-00000-of-00002.FORMAT and so on, in the order of the input,
+    rejects.jsonl and, written last, manifest.json. It takes its place by one rename,
+    and is reused where it is of the same files, version and settings.
+
+    Args:
+      reading: The settings that decide which rows the sources give; plain values.
+
+    Raises:
+      UserError: As `run`; or the directory is in use (LOCKED), or holds something else.
+    """
+    started = time.monotonic()
+    check_directory(directory, sources)
+    found = _open(sources, version_dir, settings)
+    of_version = found.manifest.fingerprint if found.manifest else None
+    read_from = {
+        "files": inputs.digests([source.path for source in sources]),
+        "version": {"path": version_dir, "fingerprint": of_version},
+    }
+    configuration = {
+        "format": settings.format or _DEFAULT_FORMAT,
+        "rows_per_file": settings.rows_per_file,
+        "key_columns": list(settings.key_columns),
+        "signature": settings.signature,
+        "reading": dict(reading or {}),
+    }
+    wanted = manifests.fingerprint(STAGE, read_from, configuration)
+    with files.locked(directory):
+        finished = manifests.read(directory)
+        if of_version and finished and finished.fingerprint == wanted:
+            console.progress(f"predict: reused, {directory} is up to date")
+            return _of_manifest(directory, finished, version_dir, True)
+        with files.staged_directory(directory) as aside:
+            job = pieces.Job(
+                tuple(sources),
+                found,
+                aside,
+                configuration["format"],
+                settings.rows_per_file,
+                settings.key_columns,
+                settings.beam_options,
+                settings.stall_seconds,
+                settings.piece_bytes,
+            )
+            results = _results(job, _run_job(job, console))
+            manifest = manifests.write(
+                aside, STAGE, read_from, configuration, results, started
+            )
+    return _of_manifest(directory, manifest, version_dir, False)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline import dataset as datasets
-from pipeline import files
+from pipeline import files, predict
 from pipeline import manifest as manifests
 from pipeline.manifest import Manifest
 from pipeline.preprocess.summaries import ColumnSummary, DatasetSummary
@@ -136,11 +136,25 @@ def _export(directory: str, manifest: Manifest) -> Iterator[str]:
     )
 
 
+def _predictions(directory: str, manifest: Manifest) -> Iterator[str]:
+    results = manifest.results
+    yield f"predictions {directory}, finished {manifest.finished}"
+    yield f"  of version {manifest.inputs['version']['path']}"
+    for source in manifest.inputs["files"]:
+        yield f"  from {source['path']} ({source['bytes']:,} bytes)"
+    yield (
+        f"rows read {results['rows_read']:,} = written {results['rows_written']:,}"
+        f" + rejected {results['rows_rejected']:,}"
+    )
+    yield from _rejects(os.path.join(directory, predict.REJECTS_FILE))
+
+
 _SHOWS = {
     "preprocess": _dataset,
     "train": _model,
     "evaluate": _evaluation,
     "export": _export,
+    predict.STAGE: _predictions,
 }
 
 

@@ -131,8 +131,10 @@ def run_all(call: Invocation) -> None:
     # What --input names is in the dataset, which the other stages read.
     call = dataclasses.replace(call, given=frozenset())
     plan = preprocess_stage.plan(call.data, call.schema)
+    model = registry.find(call.training.model)
+    registry.check_export(model, call.exporting.formats, call.exporting.embeddings)
     registry.check_task(
-        registry.find(call.training.model),
+        model,
         plan.declaration,
         call.data.features or "the inferred declaration (give --label=COLUMN)",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
@@ -9,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from export import saved_model, transform, versions
-from pipeline import checkpoints, estimators, files
+from pipeline import best, checkpoints, estimators, files
 from pipeline import declaration as declarations
 from pipeline import manifest as manifests
 from pipeline.compat import estimator
@@ -51,18 +52,38 @@ def find_newest(export_dir: str) -> tuple[str, Manifest] | None:
     return directory, manifest
 
 
+def prune(export_dir: str, keep: int, model_directory: str) -> list[int]:
+    """Removes old versions; returns those removed.
+
+    The newest `keep` stay, those that `serve` or `predict` use at the time, and that of
+    the model's best checkpoint.
+    """
+    kept = best.read(model_directory)
+    spared: list[int] = []
+    if kept is not None:
+        wanted = checkpoints.digest(kept.path)
+        for version in versions.versions(export_dir):
+            with contextlib.suppress(UserError):
+                manifest = manifests.read(versions.path(export_dir, version))
+                if manifest and manifest.inputs.get("checkpoint") == wanted:
+                    spared = [version]
+    return versions.prune(export_dir, keep, spared)
+
+
 def write_saved_model(
     trained: estimator.Estimator,
     checkpoint: str,
     model: TrainedModel,
     directory: str,
     forwarded: Sequence[Column] = (),
+    with_embeddings: bool = False,
 ) -> list[str]:
     """Writes the SavedModel and its declaration; returns the signatures' names.
 
     Args:
       directory: An empty directory.
       forwarded: Columns that answers repeat.
+      with_embeddings: Whether there is a signature for embeddings.
     """
     written = os.path.join(directory, "written")
     signatures = saved_model.write(
@@ -72,6 +93,7 @@ def write_saved_model(
         written,
         forwarded,
         transform.of(model.declaration, model.constants),
+        with_embeddings,
     )
     for name in os.listdir(written):
         os.rename(os.path.join(written, name), os.path.join(directory, name))
@@ -117,7 +139,7 @@ class VersionWriter:
             newest = find_newest(export_dir)
             if not newest or newest[1].inputs["checkpoint"] != source["checkpoint"]:
                 self._write(export_dir, checkpoint, source, started)
-            versions.prune(export_dir, self.keep)
+            prune(export_dir, self.keep, self.model.directory)
 
     def _write(
         self, export_dir: str, checkpoint: str, source: Mapping, started: float

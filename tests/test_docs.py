@@ -19,7 +19,12 @@ ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/commands.md", "docs/data.md", "docs/checks.md")
 PAGES += ("docs/models.md", "docs/training.md", "docs/export.md", "docs/features.md")
 PAGES += ("docs/input_functions.md", "docs/compat.md", "docs/runners.md")
-PAGES += ("docs/serving.md", "docs/custom_models.md", "docs/distribution.md")
+PAGES += (
+    "docs/serving.md",
+    "docs/predict.md",
+    "docs/custom_models.md",
+    "docs/distribution.md",
+)
 _COMMAND = re.compile(r"^    (?:\.venv/bin/)?python -m pipeline (?!COMMAND)(.+)$", re.M)
 
 

@@ -30,6 +30,7 @@ DOORS = (
 )
 BEAM = (
     "pipeline/preprocess/beam_job.py",
+    "pipeline/prediction/beam_job.py",
     "benchmarks/beam_rows.py",
     "benchmarks/transform.py",
 )
@@ -103,7 +104,9 @@ EARLY += ("early_stopping", "train_plan", "warm_start_plan")
 EARLY += ("training_commands",)
 EARLY += ("data_choice", "invocation", "record_cache", "stage_commands")
 EARLY += ("declaration/*", "flags/*", "preprocess/stage", "serving/server")
-HEAVY = ("pipeline.compat", "input_fns", "pipeline.preprocess.beam_job", *TENSORFLOW)
+EARLY += ("prediction/job_run", "prediction/pieces", "prediction/version")
+HEAVY = ("pipeline.compat", "input_fns", *TENSORFLOW)
+HEAVY += ("pipeline.preprocess.beam_job", "pipeline.prediction.beam_job")
 
 
 def _is_early(path: str) -> bool:

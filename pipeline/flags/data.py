@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
+from typing import Any
 
 from absl import flags
 
@@ -45,6 +46,15 @@ class DataFlags:
     skip_bad_records: bool = False
     record_form: str = RecordForm.BLOCKS.value
     beam_stall_seconds: float = 600.0
+
+    def reading(self) -> dict[str, Any]:
+        """Returns the settings that decide which rows files give."""
+        return {
+            "input_format": self.input_format,
+            "delimiter": self.delimiter,
+            "columns": list(self.columns),
+            "skip_bad_records": self.skip_bad_records,
+        }
 
 
 def define(values: flags.FlagValues) -> None:

@@ -16,10 +16,12 @@ class ExportFlags:
     Attributes:
       forward_features: Columns that answers repeat, e.g. a key.
       formats: Further formats of the model, in `FORMATS`.
+      embeddings: Whether there is a signature that answers the last hidden layer.
     """
 
     forward_features: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
+    embeddings: bool = False
 
 
 def define(values: flags.FlagValues) -> None:
@@ -37,6 +39,12 @@ def define(values: flags.FlagValues) -> None:
         f" {', '.join(FORMATS)} (see docs/export.md).",
         flag_values=values,
     )
+    flags.DEFINE_bool(
+        "export_embeddings",
+        False,
+        "Add the signature embeddings: a row as the model's last hidden layer sees it.",
+        flag_values=values,
+    )
     flags.register_validator(
         "formats",
         lambda names: set(map(str.strip, names)) <= {*FORMATS, ""},
@@ -50,4 +58,8 @@ def _names(given: list[str]) -> tuple[str, ...]:
 
 
 def read(values: flags.FlagValues) -> ExportFlags:
-    return ExportFlags(_names(values.forward_features), _names(values.formats))
+    return ExportFlags(
+        _names(values.forward_features),
+        _names(values.formats),
+        values.export_embeddings,
+    )

@@ -9,7 +9,7 @@ def define(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "output",
         None,
-        "File to write. predict: one JSON object a row; check: the report, .json or"
+        "File to write. predict: a prediction a row (see --output_format); check: the report, .json or"
         " .pbtxt (TensorFlow Metadata Anomalies); show --format=html: the page"
         " (default DIRECTORY.html).",
         flag_values=values,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import signal
@@ -38,15 +39,13 @@ def _end_when_a_worker_dies() -> None:
 
 
 def main(path: str) -> None:
-    """Runs the job whose pickled settings and verbosity stand in a file."""
+    """Runs the job that `beam_run` has pickled."""
     _die_with_parent()
     _end_when_a_worker_dies()
     with open(path, "rb") as f:
-        settings, verbosity = pickle.load(f)
+        module, job, verbosity = pickle.load(f)
     environment.set_verbosity(verbosity)
-    from pipeline.preprocess import beam_job
-
-    beam_job.run(settings)
+    importlib.import_module(module).run(job)
     sys.stderr.flush()
     # Threads of Beam's may still wait for something; all results are in files.
     os._exit(0)

@@ -1,9 +1,8 @@
 """The Beam pipeline: files to record batches to shards, statistics and rejects.
 
 What travels through Beam are batches of thousands of rows; no element and no
-protobuf object exists per row. No DoFn raises: with several worker processes an
-exception in one makes Beam's local runner hang, so failures travel as elements and
-the caller raises them.
+protobuf object exists per row. No DoFn raises, see `reports`: failures travel as
+elements.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import os
-import traceback
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,12 +20,12 @@ from apache_beam.pvalue import TaggedOutput
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
-from pipeline import files
 from pipeline.preprocess import (
     beam_options,
     constants,
     constants_files,
     rejects,
+    reports,
     splits,
     statistics_files,
     typed,
@@ -38,6 +36,7 @@ from pipeline.preprocess.rejects import Reject
 from pipeline.preprocess.shards import ShardInfo
 from pipeline.preprocess.sources import planning
 from pipeline.preprocess.sources.base import FilePiece, RawBatch, Source
+from pipeline.preprocess.sources.planning import Place, order_key
 from pipeline.preprocess.split_writer import SplitWriter
 from pipeline.preprocess.statistics import DatasetStatistics
 from pipeline.types import Column, Declaration, ExitCode, UserError
@@ -47,9 +46,6 @@ _DEFAULT_RUNNER = "FnApiRunner"
 _FAILURES = "failures"
 _REJECTS = "rejects"
 _LOSSES = "losses"
-
-Place = tuple[int, int]
-"""Where rows stand in the input: number of the file, number of the piece in it."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,19 +73,7 @@ class _Rejected:
 
 
 def _failure(error: Exception) -> TaggedOutput:
-    by_user = isinstance(error, UserError)
-    return TaggedOutput(
-        _FAILURES,
-        {
-            "message": str(error) if by_user else traceback.format_exc(),
-            "exit_code": int(error.exit_code) if by_user else None,
-        },
-    )
-
-
-def _order_key(place: Place) -> str:
-    """Sorts like the places themselves."""
-    return "{:08d}-{:08d}".format(*place)
+    return TaggedOutput(_FAILURES, reports.failure(error))
 
 
 def _global(value: Any) -> WindowedValue:
@@ -175,7 +159,7 @@ class _WriteShards(beam.DoFn):
                 settings = self._settings
                 self._writers[place] = SplitWriter(
                     settings.directory,
-                    _order_key(place),
+                    order_key(place),
                     settings.shard_bytes,
                     settings.record_form,
                 )
@@ -223,7 +207,7 @@ class _WriteRejects(beam.DoFn):
             yield _failure(error)
 
     def _path(self, place: Place) -> str:
-        name = f"rejects-{_order_key(place)}-{self._bundle}.jsonl"
+        name = f"rejects-{order_key(place)}-{self._bundle}.jsonl"
         return os.path.join(self._directory, name)
 
     def finish_bundle(self):
@@ -289,8 +273,7 @@ class _WriteReport(beam.DoFn):
         self._path = path
 
     def process(self, report: list[tuple[str, Any]]) -> None:
-        lines = [files.canonical_json(entry) + "\n" for entry in report]
-        files.write_atomically(self._path, "".join(lines))
+        reports.write(self._path, report)
 
 
 def _build(pipeline: beam.Pipeline, settings: JobSettings) -> None:
@@ -323,12 +306,12 @@ def _build(pipeline: beam.Pipeline, settings: JobSettings) -> None:
         _WriteRejects(settings.parts)
     ).with_outputs(_FAILURES, main="files")
     failures = [output[_FAILURES] for output in (raw, checked, written, rejected)]
-    reports = {
+    ways = {
         "rows_read": raw.rows | beam.Map(lambda element: element.batch.rows_read),
         "shard": written.shards | beam.Map(dataclasses.asdict),
         "rejects": rejected.files,
         "loss": raw[_LOSSES],
-        "failure": failures | beam.Flatten(),
+        reports.FAILURE: failures | beam.Flatten(),
         "statistics_failure": statistics[_FAILURES],
     }
     # Each way to a file of its own would cost a quarter of a second.
@@ -336,7 +319,7 @@ def _build(pipeline: beam.Pipeline, settings: JobSettings) -> None:
         [
             values
             | f"Report_{kind}" >> beam.Map(lambda value, kind: (kind, value), kind)
-            for kind, values in reports.items()
+            for kind, values in ways.items()
         ]
         | "Reports" >> beam.Flatten()
         | "ListReports" >> beam.combiners.ToList()

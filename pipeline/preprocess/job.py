@@ -1,30 +1,20 @@
-"""The Beam job as the preprocess stage sees it: settings, running it, what it made.
-
-With one local worker the pipeline runs in this process. With several it runs in a
-child process that can be watched and stopped, since Beam's local runner waits
-forever for a worker that died.
-"""
+"""The Beam job as the preprocess stage sees it: settings, running it, what it made."""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
 import os
-import pickle
-import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from pipeline import files
 from pipeline.console import Console
-from pipeline.preprocess import beam_options, progress, watchdog
+from pipeline.preprocess import beam_run, reports
 from pipeline.preprocess.shards import ShardInfo
 from pipeline.preprocess.sources.base import Loss, Source
-from pipeline.types import Declaration, ExitCode, RecordForm, UserError
+from pipeline.types import Declaration, RecordForm, UserError
 
 _PARTS = ".parts"
 _REPORT = "report.jsonl"
-_SETTINGS = "settings.pickle"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,41 +85,13 @@ def run(settings: JobSettings, console: Console) -> JobOutput:
       UserError: The data cannot be used, or a worker died or made no progress;
         nothing of ours is broken.
     """
-    os.mkdir(settings.parts)
-    total = sum(os.path.getsize(source.path) for source in settings.sources)
-    with progress.shown(settings.parts, total, console):
-        if beam_options.parse(settings.beam_options).has_local_workers:
-            _run_watched(settings, console)
-        else:
-            # Beam takes seconds to import, and the watching process needs none of it.
-            from pipeline.preprocess import beam_job
-
-            beam_job.run(settings)
-    return _read_report(settings)
-
-
-def _run_watched(settings: JobSettings, console: Console) -> None:
-    path = os.path.join(settings.parts, _SETTINGS)
-    with open(path, "wb") as f:
-        pickle.dump((settings, console.verbosity), f)
-    # By name, since what stands in __main__ cannot be sent to workers.
-    program = f"from pipeline.preprocess import beam_child; beam_child.main({path!r})"
-    watchdog.run(
-        [sys.executable, "-c", program],
-        progress=lambda: (
-            progress.read(settings.parts),
-            watchdog.bytes_in(settings.directory),
-        ),
-        stall_seconds=settings.stall_seconds,
-        console=console,
+    found = beam_run.run(
+        "pipeline.preprocess.beam_job", settings, "preprocess", console
     )
-
-
-def _read_report(settings: JobSettings) -> JobOutput:
-    found: dict[str, list[Any]] = collections.defaultdict(list)
-    for kind, value in files.read_json_lines(settings.report):
-        found[kind].append(value)
-    _raise_first([*found["failure"], *filter(_is_bug, found["statistics_failure"])])
+    of_statistics = found["statistics_failure"]
+    reports.raise_first(
+        [*found[reports.FAILURE], *filter(reports.is_bug, of_statistics)]
+    )
     rejected: collections.Counter[str] = collections.Counter()
     first_reason: dict[str, str] = {}
     reject_files = []
@@ -147,21 +109,5 @@ def _read_report(settings: JobSettings) -> JobOutput:
         losses=tuple(
             Loss(**loss) for _, loss in sorted(found["loss"], key=lambda item: item[0])
         ),
-        statistics_failure=next(map(_user_error, found["statistics_failure"]), None),
+        statistics_failure=next(map(reports.user_error, of_statistics), None),
     )
-
-
-def _is_bug(failure: Mapping[str, Any]) -> bool:
-    return failure["exit_code"] is None
-
-
-def _user_error(failure: Mapping[str, Any]) -> UserError:
-    return UserError(failure["message"], ExitCode(failure["exit_code"]))
-
-
-def _raise_first(failures: Sequence[Mapping[str, Any]]) -> None:
-    """Raises a bug before a user's mistake: it is what needs attention."""
-    for failure in sorted(failures, key=_is_bug, reverse=True):
-        if _is_bug(failure):
-            raise RuntimeError(f"in a worker:\n{failure['message']}")
-        raise _user_error(failure)

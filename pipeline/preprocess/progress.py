@@ -74,9 +74,11 @@ def read(directory: str) -> Done:
 
 
 @contextlib.contextmanager
-def shown(directory: str, total_bytes: int, console: Console) -> Iterator[None]:
+def shown(
+    directory: str, total_bytes: int, stage: str, console: Console
+) -> Iterator[None]:
     """Shows the progress of workers while the body runs."""
-    line = Progress(console, "preprocess", "rows", speed_unit="rows")
+    line = Progress(console, stage, "rows", speed_unit="rows")
     finished = threading.Event()
 
     def show() -> None:

@@ -150,7 +150,9 @@ class ShardWriter:
         self._rows = self._bytes = 0
 
 
-def finalize(directory: str, shards: Iterable[ShardInfo]) -> tuple[ShardInfo, ...]:
+def finalize(
+    directory: str, shards: Iterable[ShardInfo], suffix: str = _SUFFIX
+) -> tuple[ShardInfo, ...]:
     """Gives the shards their names, SPLIT-00000-of-00008.tfrecord, and clears up.
 
     Call once, when nobody writes any more: temporary shards that are not among
@@ -159,6 +161,7 @@ def finalize(directory: str, shards: Iterable[ShardInfo]) -> tuple[ShardInfo, ..
     Args:
       directory: Where the shards stay.
       shards: The shards that count, of all splits, in any order.
+      suffix: What their names end with.
 
     Returns:
       The shards in the order of their names.
@@ -177,14 +180,14 @@ def finalize(directory: str, shards: Iterable[ShardInfo]) -> tuple[ShardInfo, ..
     for shard in ordered:
         name = (
             f"{shard.split}-{numbers[shard.split]:05d}"
-            f"-of-{totals[shard.split]:05d}{_SUFFIX}"
+            f"-of-{totals[shard.split]:05d}{suffix}"
         )
         numbers[shard.split] += 1
         path = os.path.join(directory, name)
         os.rename(shard.path, path)
         named.append(dataclasses.replace(shard, path=path))
     for name in os.listdir(directory):
-        if name.startswith(TEMPORARY_PREFIX) and name.endswith(_SUFFIX):
+        if name.startswith(TEMPORARY_PREFIX) and name.endswith(suffix):
             os.remove(os.path.join(directory, name))
     return tuple(named)
 

@@ -229,28 +229,14 @@ def _run_job(plan_: Plan, directory: str, aside: str, console: Console) -> dict:
 
 def digest_inputs(plan_: Plan) -> dict[str, list[dict]]:
     """Returns what is read, as a manifest's `inputs`."""
-    return {
-        "files": [
-            {
-                "path": path,
-                "bytes": os.path.getsize(path),
-                "sha256": files.digest_file(path),
-            }
-            for path in plan_.paths
-        ]
-    }
+    return {"files": inputs.digests(plan_.paths)}
 
 
 def describe_reading(plan_: Plan) -> dict[str, Any]:
     """Returns the settings that decide which rows are read from the inputs."""
     return {
         "declaration": declarations.dump(plan_.declaration),
-        "reading": {
-            "input_format": plan_.settings.input_format,
-            "delimiter": plan_.settings.delimiter,
-            "columns": list(plan_.settings.columns),
-            "skip_bad_records": plan_.settings.skip_bad_records,
-        },
+        "reading": plan_.settings.reading(),
     }
 
 

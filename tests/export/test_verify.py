@@ -15,7 +15,14 @@ import helpers_jobs
 import numpy as np
 import pytest
 
-from export import requests, saved_model, verify, verify_child, versions
+from export import (
+    requests,
+    saved_model,
+    verify,
+    verify_child,
+    verify_requests,
+    versions,
+)
 from input_fns import records
 from pipeline import estimators
 from pipeline import manifest as manifests
@@ -298,6 +305,29 @@ def test_the_number_of_further_differences_is_told(edited):
 
     message = edited(swap)
     assert "is int64 of shape" in message and message.endswith("(1 more)")
+
+
+@pytest.mark.parametrize("dtype", [tf.int64, tf.string])
+def test_a_column_that_takes_any_type_is_named(dtype):
+    given = {"age": tf.zeros([2], dtype), "city": tf.constant(["a", "b"])}
+
+    def careless(**columns):
+        if columns.keys() != given.keys() or columns["city"].dtype != tf.string:
+            raise TypeError("no")
+        return {}
+
+    (found,) = verify_requests.wrong_columns(careless, "predict", given)
+    assert found.startswith("feature age, ") and "of signature predict" in found
+
+
+def test_tensorflow_refuses_a_wrong_type_itself(case):
+    signature = tf.saved_model.load(str(case.directory)).signatures["predict"]
+    specs = signature.structured_input_signature[1]
+    given = {
+        n: tf.constant([""] if s.dtype == tf.string else [1], s.dtype)
+        for n, s in specs.items()
+    }
+    assert verify_requests.wrong_columns(signature, "predict", given) == []
 
 
 # --- comparing -------------------------------------------------------------------

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from export import versions
 from pipeline.types import UserError
+
+ROOT = Path(__file__).parents[2]
 
 
 def _make(export_dir: Path, *names: str, ours: bool = True) -> None:
@@ -90,6 +94,41 @@ def test_prune_leaves_the_versions_of_others(tmp_path):
     _make(tmp_path, "6", "8")
     assert versions.prune(str(tmp_path), 1) == [6]
     assert sorted(os.listdir(tmp_path)) == ["5", "7", "8", "9"]
+
+
+def test_prune_spares_what_is_named_and_what_is_held(tmp_path):
+    _make(tmp_path, "5", "6", "7", "8", "9")
+    hold = versions.Hold(str(tmp_path / "6"))
+    again = versions.Hold(str(tmp_path / "6"))
+    assert versions.prune(str(tmp_path), 1, spared=[7]) == [5, 8]
+    hold.release()
+    assert versions.prune(str(tmp_path), 1, spared=[7]) == []
+    del again
+    assert versions.prune(str(tmp_path), 1) == [6, 7]
+    assert versions.versions(str(tmp_path)) == [9]
+
+
+def test_a_hold_ends_with_its_process(tmp_path):
+    _make(tmp_path, "5", "6")
+    program = (
+        "import sys\nfrom export import versions\nhold = versions.Hold(sys.argv[1])\n"
+        "print('held', flush=True)\nsys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path / "5")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+    ) as process:
+        assert process.stdout.readline() == b"held\n"
+        assert versions.prune(str(tmp_path), 1) == []
+        process.kill()
+        process.wait(60)
+    assert versions.prune(str(tmp_path), 1) == [5]
+
+
+def test_a_version_of_others_needs_no_hold(tmp_path):
+    versions.Hold(str(tmp_path)).release()
 
 
 def test_sweep_removes_leftovers_only(tmp_path):

@@ -95,7 +95,9 @@ FLAGS = {
     "paths": "work_dir dataset_dir model_dir evaluation_dir export_dir",
     "data": "input features label max_reject_fraction"
     " input_format delimiter columns run_date skip_bad_records",
-    "writing": "shard_mb beam_option record_form beam_stall_seconds direct_num_workers",
+    "writing": "shard_mb record_form",
+    "workers": "beam_option beam_stall_seconds direct_num_workers",
+    "predicting": "output_dir output_format rows_per_file key_columns signature",
     "input": "input_fn shuffle_mb shuffle_rows read_files_at_once cache"
     " prefetch_batches input_threads deterministic repeat drop_remainder direct_mb",
     "training": "model hparams batch_size epochs max_steps seed"
@@ -107,7 +109,7 @@ FLAGS = {
     "warm_start": "warm_start_from warm_start_vars warm_start_map",
     "serving": "eval_split verify_rows keep_versions version checkpoint"
     " eval_only_once eval_timeout_secs",
-    "exporting": "forward_features formats",
+    "exporting": "forward_features formats export_embeddings",
     "serve": "host port model_name max_request_mb poll_seconds",
     "metrics": "metrics",
     "compute": "mixed_precision xla",
@@ -285,6 +287,18 @@ MISTAKES = {
     "predict to nowhere": (f"predict {INPUT} --output=no/o", "--output: there is no"),
     "predict to a directory": (f"predict {INPUT} --output=mine", "--output: mine is a"),
     "predict over its input": (f"predict {INPUT} --output=./data.csv", "--output: "),
+    "predict to both": (
+        f"predict {INPUT} --output=o --output_dir=d",
+        "--output and --output_dir: give one",
+    ),
+    "predict over files": (
+        f"predict {INPUT} --output_dir=mine",
+        "mine holds files that",
+    ),
+    "predict to a record": (
+        f"predict {INPUT} --output=o --output_format=xml",
+        "--output_format=xml: ",
+    ),
     "predict without export": (f"predict {INPUT} --output=o", "--export_dir: "),
     "show nothing": ("show", "show needs one directory"),
     "show two": ("show a b", "show needs one directory"),
@@ -390,7 +404,9 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
     given = {
         "paths": ["--work_dir=some where", "--model_dir=a,b"],
         "data": ["--input=a b.csv,c.csv", "--columns=a,b"],
-        "writing": ["--beam_option=--x=1", "--beam_option=--y"],
+        "writing": ["--shard_mb=5"],
+        "workers": ["--beam_option=--x=1", "--beam_option=--y"],
+        "predicting": ["--output_dir=some where", "--key_columns=id,b"],
         "input": ["--shuffle_rows=all", "--norepeat", "--cache=some where"],
         "training": ["--hparams=hidden_units=[64, 32],dropout=0.1", "--epochs=0.5"],
         "evaluation": ["--eval_steps=7", "--best_metric=auc"],
@@ -399,7 +415,7 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
         "compute": ["--xla", "--mixed_precision"],
         "serving": ["--verify_rows=0", "--eval_split=eval"],
         "serve": ["--port=0", "--model_name=a-b", "--poll_seconds=0.5"],
-        "exporting": ["--forward_features=id,b", "--formats=onnx,litert"],
+        "exporting": ["--formats=onnx,litert", "--export_embeddings"],
         "schema": ["--schema=a schema.pbtxt"],
         "checks": ["--against=d", "--drift_threshold=0.25"],
         "showing": ["--format=html", "--rows=3"],

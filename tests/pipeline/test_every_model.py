@@ -74,7 +74,8 @@ def test_train_evaluate_export_predict(jobs, tmp_path, name, task):
     assert math.isfinite(metrics["average_loss"])
 
     # Verification compares every row of the split in a fresh process.
-    exported = helpers_jobs.export(job, name)
+    hidden = registry.Lack.EMBEDDINGS not in registry.find(name).lacks
+    exported = helpers_jobs.export(job, name, embeddings=hidden)
     results = manifests.read(exported.directory).results
     clusters = not registry.find(name).tasks
     wanted = _SIGNATURES["none" if clusters else task]
@@ -82,6 +83,7 @@ def test_train_evaluate_export_predict(jobs, tmp_path, name, task):
         saved_model.PREDICT,
         saved_model.SERVING_DEFAULT,
         saved_model.TRANSFORM,
+        *([saved_model.EMBEDDINGS] if hidden else []),
     }
 
     output = tmp_path / "predictions.jsonl"

@@ -15,7 +15,7 @@ import helpers_jobs
 import pytest
 
 from export import verify, versions
-from pipeline import export_model
+from pipeline import best, estimators, export_model, metric_order
 from pipeline import manifest as manifests
 from pipeline.compat import tf
 from pipeline.types import ExitCode, UserError
@@ -165,6 +165,28 @@ def test_only_the_newest_are_kept(job, verified):
     assert len(_numbers(job)) == 1
 
 
+def test_the_version_of_the_best_checkpoint_stays(job, verified):
+    model = job.model(MODEL)
+    order = metric_order.MetricOrder("loss", "min")
+    checkpoint = estimators.latest_checkpoint(model)[0]
+    best.keep(model, checkpoint, {"loss": 0.5, "global_step": 4}, order)
+    of_best = [_export(job, verify_rows=rows) and _numbers(job)[-1] for rows in (1, 2)]
+    _set_step(job, 0)
+    for rows in (3, 4):
+        _export(job, verify_rows=rows, keep_versions=1)
+    assert len(_numbers(job)) == 2 and _numbers(job)[0] == of_best[1]
+
+
+def test_a_version_that_is_used_stays(job, verified):
+    first = _export(job, verify_rows=1)
+    hold = versions.Hold(first.directory)
+    _export(job, verify_rows=2, keep_versions=1)
+    assert len(_numbers(job)) == 2 and os.path.isdir(first.directory)
+    hold.release()
+    _export(job, verify_rows=3, keep_versions=1)
+    assert len(_numbers(job)) == 1
+
+
 def test_what_others_put_there_stays(job, verified):
     export_dir = job.export_dir(MODEL)
     for name in ("1234567890/variables", "12", "temp-99", "notes", ".hidden"):
@@ -290,7 +312,7 @@ _WAITING_EXPORT = """
 import sys
 sys.path[:0] = sys.argv[1:3]
 import helpers_jobs, pathlib
-from pipeline import export_model
+from pipeline import best, estimators, export_model, metric_order
 
 def wait(directory, *arguments):
     print(directory, flush=True)
@@ -398,4 +420,5 @@ def test_the_manifest_is_plain_json(small_job):
         "verify_rows": 0,
         "forward_features": [],
         "formats": [],
+        "embeddings": False,
     }

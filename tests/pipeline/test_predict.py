@@ -20,6 +20,7 @@ from input_fns import records
 from pipeline import declaration as declarations
 from pipeline import estimators, predict
 from pipeline.compat import tf
+from pipeline.prediction import version as prediction
 from pipeline.preprocess.sources import registry
 from pipeline.types import ColumnType, ExitCode, UserError
 
@@ -41,14 +42,14 @@ def one_version(small_job) -> str:
 @pytest.fixture(autouse=True)
 def load_once(monkeypatch, cache={}):  # noqa: B006
     """Loads each version once for all tests that do not damage it."""
-    load = predict._load
+    load = prediction.load
 
     def loaded(version_dir):
         if version_dir not in cache:
             cache[version_dir] = load(version_dir)
         return cache[version_dir]
 
-    monkeypatch.setattr(predict, "_load", loaded)
+    monkeypatch.setattr(prediction, "load", loaded)
     return load
 
 
@@ -123,7 +124,7 @@ def test_every_row_has_the_answer_of_the_estimator(small_job, model, tmp_path):
 def test_small_batches_change_nothing(small_job, one_version, tmp_path, monkeypatch):
     path = str(small_job.input)
     _, whole = _predict([path], one_version, tmp_path / "a.jsonl")
-    monkeypatch.setattr(predict, "_BATCH", 7)
+    monkeypatch.setattr(prediction, "_BATCH", 7)
     _, parts = _predict([path], one_version, tmp_path / "b.jsonl")
     assert [row["line"] for row in parts] == [row["line"] for row in whole]
     for part, row in zip(parts, whole, strict=True):
@@ -281,7 +282,8 @@ def test_no_finite_answer_is_null_and_not_broken_json(
     def serve(examples):
         return {"predictions": tf.constant([[math.nan], [math.inf], [1.5]])}
 
-    monkeypatch.setattr(predict, "_load", lambda directory: serve)
+    serve.structured_input_signature = ((), {"examples": None})
+    monkeypatch.setattr(prediction, "load", lambda path: {"serving_default": serve})
     path = _write(tmp_path / "rows.csv", [ROW] * 3)
     _, found = _predict([path], one_version, tmp_path / "out.jsonl")
     assert [row["predictions"] for row in found] == [[None], [None], [1.5]]
@@ -300,7 +302,7 @@ def _error(paths, version_dir, output) -> UserError:
 def test_a_missing_column_is_named_before_anything_is_loaded(
     one_version, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(predict, "_load", None)
+    monkeypatch.setattr(prediction, "load", None)
     path = _write(tmp_path / "rows.csv", [ROW[1:]], header=HEADER[1:])
     error = _error([path], one_version, tmp_path / "out.jsonl")
     assert f"{path} has no column {COLOUR}" in str(error)
@@ -358,7 +360,7 @@ def test_a_failure_leaves_the_old_output(one_version, tmp_path):
 def test_a_damaged_version_is_one_line(
     one_version, tmp_path, load_once, monkeypatch, name, size
 ):
-    monkeypatch.setattr(predict, "_load", load_once)
+    monkeypatch.setattr(prediction, "load", load_once)
     copy = tmp_path / "version"
     shutil.copytree(one_version, copy)
     if size is None:

@@ -11,6 +11,14 @@ _MIN_PIECE_BYTES = 8 << 20
 _MAX_PIECE_BYTES = 64 << 20
 _PIECES_PER_WORKER = 2
 
+Place = tuple[int, int]
+"""Where rows stand in the input: number of the file, number of the piece in it."""
+
+
+def order_key(place: Place) -> str:
+    """Returns text that sorts like the places themselves."""
+    return "{:08d}-{:08d}".format(*place)
+
 
 def pieces(
     sources: Sequence[Source],

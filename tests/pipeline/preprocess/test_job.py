@@ -11,7 +11,7 @@ from absl import flags
 
 from pipeline import console as consoles
 from pipeline.console import Console, Progress
-from pipeline.flags import data, writing
+from pipeline.flags import data, workers, writing
 from pipeline.preprocess import beam_options, progress
 from pipeline.preprocess.progress import Counter, Done
 from pipeline.types import UserError
@@ -74,7 +74,7 @@ def test_a_log_gets_plain_lines_with_speed_rejects_and_time_left(
     monkeypatch.setattr(consoles, "_LOG_EVERY_SECONDS", 0.1)
     counter = Counter(str(tmp_path))
     counter.add(Done(rows=2500, rejected=3, bytes=25))
-    with progress.shown(str(tmp_path), 100, Console()):
+    with progress.shown(str(tmp_path), 100, "preprocess", Console()):
         time.sleep(0.7)
     first = capsys.readouterr().err.splitlines()[0]
     assert re.fullmatch(
@@ -113,5 +113,6 @@ def test_several_workers_by_a_flag_of_their_own(given, options):
     values = flags.FlagValues()
     data.define(values)
     writing.define(values)
+    workers.define(values)
     values(["program", *given])
     assert data.read(values).beam_options == options

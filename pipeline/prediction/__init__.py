@@ -1,0 +1,1 @@
+"""Batch prediction: raw files through an exported version."""
