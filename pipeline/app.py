@@ -112,7 +112,7 @@ def _overview() -> str:
 
 def _help(name: str, command: Command, values: flags.FlagValues, topic_of) -> str:
     lines = [
-        f"usage: {_PROGRAM} {name} --flags",
+        f"usage: {_PROGRAM} {name} {'PROGRAM [ARGS]' if command.execute else '--flags'}",
         "",
         f"{name}: {command.summary}",
         "",
@@ -237,6 +237,9 @@ def _run(arguments: Sequence[str]) -> None:
         print(_overview())
         return
     name, command = _find_command(arguments)
+    if command.execute and arguments[1:2] not in (["--help"], ["-h"]):
+        command.execute(arguments[1:])
+        return
     values, topic_of = _define_flags()
     given = ["--help" if argument == "-h" else argument for argument in arguments[1:]]
     words = _parse(name, given, values, topic_of)
@@ -314,6 +317,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def console_main() -> None:
     """Entry point of the console script."""
-    # A path may hold bytes that are no text, and a terminal may know ASCII only.
-    sys.stdout.reconfigure(errors="backslashreplace")
+    # A path may hold bytes that are no text, and a terminal may know ASCII only. What a
+    # program of the user's prints is its own affair.
+    if sys.argv[1:2] != ["exec"]:
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main(sys.argv[1:]))

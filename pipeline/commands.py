@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from export import versions
-from pipeline import environment, files, predict, show, show_models, stage_commands
+from pipeline import (
+    environment,
+    exec_script,
+    files,
+    predict,
+    show,
+    show_models,
+    stage_commands,
+)
 from pipeline.cluster import command as cluster_command
 from pipeline.dataset import open_dataset
 from pipeline.invocation import Invocation
@@ -136,13 +144,16 @@ class Command:
       run: What it does.
       example: A command line that works.
       takes_arguments: Whether words that are no flags are allowed.
+      execute: Does it instead of `run` where all that follows the command, flags
+        included, is meant for another program.
     """
 
     summary: str
     topics: tuple[str, ...]
-    run: Callable[[Invocation], None]
+    run: Callable[[Invocation], None] | None
     example: str
     takes_arguments: bool = False
+    execute: Callable[[Sequence[str]], None] | None = None
 
 
 _TRAIN = ("training", "evaluation", "warm_start", "metrics", "compute", "cluster")
@@ -255,5 +266,13 @@ COMMANDS: Mapping[str, Command] = {
         run_models,
         "models wide_deep",
         takes_arguments=True,
+    ),
+    "exec": Command(
+        "a program written for tf.estimator, unchanged, on today's TensorFlow",
+        ("general",),
+        None,
+        "exec train.py --steps=100",
+        takes_arguments=True,
+        execute=exec_script.run,
     ),
 }
