@@ -26,18 +26,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from model_fns import adapter, compiled, heads, hparams, label_ids
-from pipeline.compat import estimator, estimator_v1, tf, tf_keras
+from pipeline.compat import estimator, estimator_v1, tf_keras
 from pipeline.types import Constants, Declaration, UserError
 
 _OF_MODEL_FN = ("features", "labels", "mode", "params", "config")
 _OF_MAKER = ("params", "config", "declaration", "constants")
-
-
-def _offer_estimators() -> None:
-    """Gives the user's code `tf.estimator`, where TensorFlow has none any more."""
-    for module, found in ((tf, estimator), (tf.compat.v1, estimator_v1)):
-        if not hasattr(module, "estimator"):
-            module.estimator = found
 
 
 def _last_line(error: BaseException) -> str:
@@ -55,7 +48,6 @@ def find(name: str, flag: str = "--model") -> Callable:
       UserError: The module cannot be imported or has no such function.
     """
     module_name, _, attribute = name.partition(":")
-    _offer_estimators()
     try:
         module = importlib.import_module(module_name)
     except Exception as error:

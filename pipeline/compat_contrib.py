@@ -55,7 +55,7 @@ NAMES: tuple[Names, ...] = (
     _names(
         "data",
         "tensorflow.data.experimental",
-        "AUTOTUNE CheckpointInputPipelineHook Counter CsvDataset Optional"
+        "AUTOTUNE Counter CsvDataset Optional"
         " RandomDataset Reducer SqlDataset TFRecordWriter bucket_by_sequence_length"
         " choose_from_datasets copy_to_device dense_to_ragged_batch"
         " dense_to_sparse_batch enumerate_dataset get_next_as_optional"
@@ -65,6 +65,7 @@ NAMES: tuple[Names, ...] = (
         " rejection_resample sample_from_datasets scan shuffle_and_repeat unbatch"
         " unique",
     ),
+    _names("data", "tensorflow.data.experimental", "CheckpointInputPipelineHook"),
     _names(
         "distribute",
         "tensorflow.python.distribute.distribute_config",

@@ -155,7 +155,9 @@ class _Finder(importlib.abc.MetaPathFinder):
         gone = any(_is_at(fullname, row.name) for row in removed())
         if not (lost_names or moved or gone or fullname in _packages()):
             return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        spec = None
+        if moved is None or not _is_alias(fullname.rpartition(".")[0]):
+            spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None:
             return _with_names(spec) if lost_names else spec
         if moved is not None:
@@ -164,6 +166,11 @@ class _Finder(importlib.abc.MetaPathFinder):
         if lost_names or fullname in _packages():
             return importlib.machinery.ModuleSpec(fullname, _Package(), is_package=True)
         raise NoSuccessorModuleError(_no_successor(fullname))
+
+
+def _is_alias(name: str) -> bool:
+    """Whether that module is another one, below which nothing may be loaded twice."""
+    return sys.modules[name].__name__ != name
 
 
 def _with_names(

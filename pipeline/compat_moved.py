@@ -70,6 +70,11 @@ def names(module: str, gone: str, target: str, words: str) -> Names:
     )
 
 
+def inside(module: str, gone: str, target: str, words: str) -> Names:
+    """The same within tensorflow.python."""
+    return names(INSIDE + module, gone, INSIDE + target, words)
+
+
 def _module(module: str, gone: str, target: str) -> Module:
     return Module(INSIDE + module, gone, INSIDE + target)
 

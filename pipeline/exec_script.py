@@ -122,6 +122,7 @@ def _of_script(script: str) -> None:
     if not os.path.isfile(script):
         runpy.run_path(script, run_name="__main__")
         return
+    script = os.path.abspath(script)
     main = types.ModuleType("__main__")
     loader = importlib.machinery.SourceFileLoader("__main__", script)
     vars(main).update(
