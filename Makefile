@@ -27,6 +27,9 @@ COMPILE := $(VENV_LOCK)/bin/uv pip compile --quiet --universal --python-version=
     --generate-hashes --no-header --extra=test --refresh-package=estimator-pipeline \
     $(LOCK_OPTIONS) setup.py
 
+MAKE_UV := test -x $(VENV_LOCK)/bin/uv || { tools/python.sh -m venv $(VENV_LOCK) && \
+    $(VENV_LOCK)/bin/python -m pip install --quiet 'uv>=0.9'; }
+
 # A file's tests stay in one process, so that they share its fixtures.
 PYTEST_OPTIONS := --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
@@ -43,7 +46,7 @@ endef
 # Two environments made at once would both write the project's build files.
 .NOTPARALLEL:
 .PHONY: help environment environment-tf215 run test test-fast test-slow test-all \
-    test-tf215 bench prism lint format lock clean distclean
+    test-tf215 matrix bench prism lint format lock clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' Makefile
@@ -72,6 +75,13 @@ test-all: lint ## Check the style, then run all tests, the fast ones first
 test-tf215: environment-tf215 ## Run all tests under TensorFlow 2.15.1
 	$(call RUN_TESTS,$(VENV_TF215))
 
+# Environments of its own, one after the other; see tools/matrix.py for its options.
+MATRIX_OPTIONS :=
+
+matrix: ## Test compatibility under each TensorFlow and Python; prints README's table
+	@$(MAKE_UV)
+	@tools/python.sh tools/matrix.py --uv=$(VENV_LOCK)/bin/uv $(MATRIX_OPTIONS)
+
 bench: environment ## Measure the stages and models against other ways to do the same
 	@$(VENV)/bin/python -m benchmarks $(BENCH_OPTIONS)
 
@@ -94,8 +104,7 @@ format: environment ## Correct the style where a tool can
 
 # An environment of its own: a broken lock file must not keep one from making a new one.
 lock: ## Write the lock files anew from setup.py and requirements*.in
-	@test -x $(VENV_LOCK)/bin/uv || { tools/python.sh -m venv $(VENV_LOCK) && \
-	    $(VENV_LOCK)/bin/python -m pip install --quiet 'uv>=0.9'; }
+	@$(MAKE_UV)
 	ESTIMATOR_PIPELINE_TENSORFLOW=2.21 $(COMPILE) requirements.in \
 	    --output-file=requirements.lock
 	ESTIMATOR_PIPELINE_TENSORFLOW=2.15 $(COMPILE) requirements-tf215.in \

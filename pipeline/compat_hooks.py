@@ -258,6 +258,14 @@ def install() -> None:
             add_names(module)
 
 
+def load_own() -> None:
+    """Loads what comes from this project, which then need not be found any more."""
+    for module, names in names_of_modules().items():
+        for old, (target, _) in names.items():
+            if target.startswith("pipeline."):
+                getattr(importlib.import_module(module), old)
+
+
 def let_keras_be_keras_2() -> None:
     """Lets `import keras` give Keras 2, as it did beside TensorFlow 2.15."""
     if "keras" not in sys.modules:

@@ -233,4 +233,13 @@ NAMES: tuple[Names, ...] = (
             "tensorflow.python.data.experimental.ops.iterator_ops",
         )
     ),
+    *(
+        names(
+            f"tensorflow_estimator.python.estimator.api.{version}.estimator",
+            "2.9",
+            "pipeline.compat_boosted_trees",
+            "BoostedTreesClassifier BoostedTreesEstimator BoostedTreesRegressor",
+        )
+        for version in ("_v1", "_v2")
+    ),
 )

@@ -104,6 +104,7 @@ def _make_way() -> None:
     if "pipeline" in theirs:
         # All of it that could be imported later must be there before.
         _restore()
+        compat_hooks.load_own()
     for module in [m for m in sys.modules if m.partition(".")[0] in theirs]:
         del sys.modules[module]
 

@@ -15,7 +15,9 @@ _FIXTURE = pathlib.Path(__file__).parent / "fixtures" / "surface_2_15.json"
 def test_all_that_was_public_is_there_with_its_signature():
     expected = json.loads(_FIXTURE.read_text(encoding="utf-8"))
     found = surface.public(tf)
-    assert sorted(found) == sorted(expected)
     assert len(expected) > 200
+    assert not set(expected) - set(found)
+    # Once asked for, what older releases had stands beside it.
+    assert all(".BoostedTrees" in name for name in set(found) - set(expected))
     differing = {name for name in expected if found[name] != expected[name]}
     assert not differing

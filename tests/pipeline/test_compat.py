@@ -42,7 +42,7 @@ def regressor(config):
 """
 
 
-def _python(code: str, timeout: float = 60, path: str = "", **env: str) -> list[str]:
+def _python(code: str, timeout: float = 180, path: str = "", **env: str) -> list[str]:
     """Runs the code in a new Python process; returns the lines it printed."""
     variables = {k: v for k, v in os.environ.items() if k != "TF_USE_LEGACY_KERAS"}
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, [path, str(_ROOT)]))

@@ -129,6 +129,7 @@ assert tf.keras.Model is keras.Model
 assert layers.Dense is keras.layers.Dense
 assert tf2.estimator.Estimator is tf.estimator.Estimator
 assert tf2.compat.v1.estimator.DNNClassifier is dnn.DNNClassifier
+assert tf.estimator.BoostedTreesClassifier
 print(keras.__version__.split(".")[0])
 raise ValueError("the end")
 """
