@@ -141,6 +141,7 @@ def test_documentation_holds_the_table():
         assert line in page.splitlines(), "python -m pipeline.compat_moved_table"
 
 
+@pytest.mark.slow
 def test_import_adds_little():
     # Processor time and a generous limit: `make bench` measures it properly.
     code = """if True:
