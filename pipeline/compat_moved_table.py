@@ -1,6 +1,6 @@
 """The table of docs/existing.md, from the rows that `compat_hooks` acts on.
 
-`python -m pipeline.compat_moved_table` prints it.
+`python -m pipeline.compat_moved_table` prints it; a test compares the page with it.
 """
 
 from __future__ import annotations
