@@ -22,7 +22,7 @@ PAGES += ("docs/input_functions.md", "docs/compat.md", "docs/runners.md")
 PAGES += (
     "docs/serving.md",
     "docs/predict.md",
-PAGES += ("docs/existing.md",)
+    "docs/existing.md",
     "docs/custom_models.md",
     "docs/distribution.md",
 )

@@ -33,7 +33,8 @@ def _members(value: type) -> dict[str, str]:
     return {
         name: _signature(member) if callable(member) else type(member).__name__
         for name, member in inspect.getmembers(value)
-        if not name.startswith("_") or name == "__init__"
+        # What Python's own classes have differs between its releases.
+        if not (name.startswith("_") or hasattr(Exception, name)) or name == "__init__"
     }
 
 
