@@ -214,7 +214,7 @@ NAMES: tuple[Names, ...] = (
     inside("util.compat_internal", "2.13", "util.compat", "path_to_str"),
     names(
         INSIDE + "util.tf_export",
-        "2.15",
+        "2.12",
         "tensorflow_estimator.python.estimator.estimator_export",
         "estimator_export",
     ),
@@ -235,11 +235,18 @@ NAMES: tuple[Names, ...] = (
     ),
     *(
         names(
-            f"tensorflow_estimator.python.estimator.api.{version}.estimator",
+            module,
             "2.9",
             "pipeline.compat_boosted_trees",
             "BoostedTreesClassifier BoostedTreesEstimator BoostedTreesRegressor",
         )
-        for version in ("_v1", "_v2")
+        for module in (
+            "tensorflow_estimator.python.estimator.api._v1.estimator",
+            "tensorflow_estimator.python.estimator.api._v2.estimator",
+            # In 2.15 an import of these makes modules of their own.
+            "tensorflow.estimator",
+            "tensorflow.compat.v1.estimator",
+            "tensorflow.compat.v2.estimator",
+        )
     ),
 )
