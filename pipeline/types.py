@@ -52,6 +52,7 @@ from pipeline.split_types import AnySplit as AnySplit
 from pipeline.split_types import ColumnSplit as ColumnSplit
 from pipeline.split_types import Split as Split
 from pipeline.split_types import TimeSplit as TimeSplit
+from pipeline.split_types import WindowSplit as WindowSplit
 
 
 class ExitCode(enum.IntEnum):
