@@ -10,7 +10,7 @@ import enum
 import math
 from collections.abc import Iterator, Mapping
 
-from pipeline.flags.retraining import BlessingFlags
+from pipeline.flags.blessing import BlessingFlags
 from pipeline.metric_order import MetricOrder
 from pipeline.retraining.bootstrap import Interval
 
