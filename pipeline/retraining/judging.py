@@ -12,34 +12,7 @@ from pipeline.flags.blessing import BlessingFlags
 from pipeline.retraining import bootstrap, predictions, scores
 from pipeline.retraining.scores import Metric, Truth
 from pipeline.retraining.verdict import Evidence, Serving, Slice
-from pipeline.types import Declaration, UserError
-
-SPLIT = "test"
-
-
-def check_flags(flags: BlessingFlags, declaration: Declaration) -> None:
-    """Checks that the rules can be applied to what is predicted.
-
-    Raises:
-      UserError: They name metrics or columns that are not there.
-    """
-    if declaration.label is None:
-        raise UserError("retrain needs a label in --features")
-    known = scores.names(declaration.label.task)
-    for name in (flags.metric, *(t.metric for t in flags.thresholds)):
-        if name not in known:
-            raise UserError(
-                f"--bless_metric and --bless_thresholds: {name!r} is no metric of"
-                f" {declaration.label.task.value}; there are {', '.join(known)}"
-            )
-    for name in flags.slices:
-        if name not in declaration.columns:
-            raise UserError(
-                f"--bless_slices: no column {name} is declared; there are"
-                f" {', '.join(declaration.columns)}"
-            )
-    if flags.force and flags.reason is None:
-        raise UserError("--force_bless needs --reason=TEXT, which is recorded")
+from pipeline.retraining.window import JUDGED
 
 
 def gather(
@@ -64,7 +37,7 @@ def gather(
     models = [predictions.load(d) for d in (candidate_dir, champion_dir) if d]
     for model in models:
         predictions.check_label(dataset, model)
-    truth, found = predictions.of_split(dataset, SPLIT, models, flags.slices)
+    truth, found = predictions.of_split(dataset, JUDGED, models, flags.slices)
     order = metric_order.order(flags.metric, None, "bless_metric")
     finite = np.isfinite(found[0]).reshape(len(truth.labels), -1).all(axis=1)
     interval, slices = None, ()

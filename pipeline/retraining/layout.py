@@ -54,7 +54,11 @@ class Layout:
         return os.path.join(self.days, date)
 
     def attempt(self, run_date: str, key: str) -> Attempt:
-        return Attempt(os.path.join(self.runs, f"{run_date}-{key[:12]}"))
+        return self.attempt_of(f"{run_date}-{key[:12]}")
+
+    def attempt_of(self, name: str) -> Attempt:
+        """Returns an attempt by the name of its directory."""
+        return Attempt(os.path.join(self.runs, name))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +66,10 @@ class Attempt:
     """The directories of one try to make a champion of a day."""
 
     root: str
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.root)
 
     @property
     def dataset(self) -> str:

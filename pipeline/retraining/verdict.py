@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping
 
 from pipeline.flags.blessing import BlessingFlags
 from pipeline.metric_order import MetricOrder
+from pipeline.retraining import scores
 from pipeline.retraining.bootstrap import Interval
+from pipeline.types import Declaration, UserError
 
 
 class Kind(enum.Enum):
@@ -128,6 +130,31 @@ class Verdict:
         failed = [rule.reason for rule in self.rules if not rule.passed]
         text = "; ".join(failed) or "every rule passed"
         return text if self.forced is None else f"forced ({self.forced}): {text}"
+
+
+def check_flags(flags: BlessingFlags, declaration: Declaration) -> None:
+    """Checks that the rules can be applied to what is predicted.
+
+    Raises:
+      UserError: They name metrics or columns that are not there.
+    """
+    if declaration.label is None:
+        raise UserError("retrain needs a label in --features")
+    known = scores.names(declaration.label.task)
+    for name in (flags.metric, *(t.metric for t in flags.thresholds)):
+        if name not in known:
+            raise UserError(
+                f"--bless_metric and --bless_thresholds: {name!r} is no metric of"
+                f" {declaration.label.task.value}; there are {', '.join(known)}"
+            )
+    for name in flags.slices:
+        if name not in declaration.columns:
+            raise UserError(
+                f"--bless_slices: no column {name} is declared; there are"
+                f" {', '.join(declaration.columns)}"
+            )
+    if flags.force and flags.reason is None:
+        raise UserError("--force_bless needs --reason=TEXT, which is recorded")
 
 
 def decide(evidence: Evidence, flags: BlessingFlags) -> Verdict:

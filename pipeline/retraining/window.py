@@ -10,6 +10,9 @@ from pipeline.types import UserError
 ROLES = ("train", "eval", "test")
 """Splits, in the order in which a window's days belong to them."""
 
+JUDGED = "test"
+"""The split on which candidate and champion are judged."""
+
 _DAY = datetime.timedelta(days=1)
 
 
