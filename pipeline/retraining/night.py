@@ -185,6 +185,7 @@ def _make(
             trail,
         )
     night.lock.check()
+    call.console.progress(f"publish: {made.directory} into {night.registry.directory}")
     one = night.registry.publish(
         made.directory,
         Published(
