@@ -227,15 +227,15 @@ def _sanity(evidence: Evidence, flags: BlessingFlags) -> Iterator[Rule]:
 
 def _first(evidence: Evidence) -> Rule:
     """The rule of a first run: better than to say the same of every row."""
-    metric = "average_loss"
-    value, limit = evidence.candidate[metric], evidence.baseline[metric]
+    order = evidence.order
+    value, limit = (order.value(m) for m in (evidence.candidate, evidence.baseline))
     return Rule(
         "first: better than a constant",
         _plain(value),
         _plain(limit),
-        value < limit,
-        f"there is no champion; {metric} is {value:.6g}, that of the best constant"
-        f" prediction {limit:.6g}",
+        order.better(value, limit),
+        f"there is no champion; {order.metric} is {value:.6g}, that of the best"
+        f" constant prediction {limit:.6g}",
     )
 
 
