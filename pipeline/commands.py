@@ -244,7 +244,7 @@ COMMANDS: Mapping[str, Command] = {
             "general",
         ),
         retraining.run_retrain,
-        "retrain --flagfile=nightly.flags --run_date=2013-06-01",
+        "retrain --input='days/{date}.csv' --features=features.yaml --run_date=2013-06-01",
     ),
     "status": Command(
         "the champion of scheduled retraining, its last runs, lock and next window",
@@ -259,19 +259,19 @@ COMMANDS: Mapping[str, Command] = {
             "general",
         ),
         retraining.run_status,
-        "status --flagfile=nightly.flags",
+        "status --work_dir=work/flights",
     ),
     "rollback": Command(
         "an earlier published version becomes the champion again, at once",
         ("paths", "training", "publishing", "history", "general"),
         retraining.run_rollback,
-        "rollback --flagfile=nightly.flags --reason='complaints since Monday'",
+        "rollback --work_dir=work/flights --reason=complaints",
     ),
     "lineage": Command(
         "which rows, flags, code and champion made a published version",
         ("paths", "training", "publishing", "output", "general"),
         retraining.run_lineage,
-        "lineage 1370044800 --flagfile=nightly.flags",
+        "lineage 1370044800 --work_dir=work/flights",
         takes_arguments=True,
     ),
     "predict": Command(

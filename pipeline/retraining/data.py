@@ -7,6 +7,7 @@ import datetime
 from collections.abc import Sequence
 
 from pipeline import manifest as manifests
+from pipeline.flags.input import DATASET
 from pipeline.flags.retraining import RetrainingFlags
 from pipeline.invocation import Invocation
 from pipeline.retraining import gates
@@ -18,6 +19,10 @@ from pipeline.retraining.window import Window
 from pipeline.types import Declaration, ExitCode, UserError
 
 _PLACE = "{date"
+# Of topics that retrain takes for their other flags.
+_NO_EFFECT = ("dataset_dir", "model_dir", "evaluation_dir", "export_dir", "label")
+_NO_EFFECT += ("against", "eval_split", "version", "eval_only_once", "on_change")
+_NO_EFFECT += ("eval_timeout_secs", "input_fn", "exporters")
 
 
 def check_flags(call: Invocation) -> None:
@@ -34,8 +39,16 @@ def check_flags(call: Invocation) -> None:
         )
     if call.data.run_date is None:
         raise UserError("--run_date is needed: the last day of the window, YYYY-MM-DD")
-    if call.checks.against is not None:
-        raise UserError("--against has no effect on retrain, which knows its champion")
+    useless = sorted(call.given.intersection(_NO_EFFECT))
+    if useless:
+        raise UserError(
+            f"--{useless[0]} has no effect on retrain, which reads days from --input and"
+            " keeps all it makes below --work_dir"
+        )
+    if call.input.input_fn not in (None, DATASET):
+        raise UserError(
+            f"--input_fn={call.input.input_fn}: retrain trains on the rows of its days"
+        )
 
 
 def window(run_date: str, flags: RetrainingFlags) -> Window:
