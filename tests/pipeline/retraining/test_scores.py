@@ -32,7 +32,9 @@ def slow_auc(truth: Truth, positive) -> float:
         if truth.labels[i] == 1 and truth.labels[j] == 0:
             pair = truth.weights[i] * truth.weights[j]
             total += pair
-            won += pair * ((positive[i] > positive[j]) + (positive[i] == positive[j]) / 2)
+            won += pair * (
+                (positive[i] > positive[j]) + (positive[i] == positive[j]) / 2
+            )
     return won / total
 
 
