@@ -32,7 +32,7 @@ def check_flags(call: Invocation) -> None:
             "--input needs {date} in it, e.g. --input='data/{date}.csv': each day is"
             " read by itself"
         )
-    if call.data.features is None:
+    if not (call.data.features or "").strip():
         raise UserError(
             "--features is needed: a declaration inferred anew each night would not be"
             " the same"
