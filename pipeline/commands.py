@@ -244,7 +244,7 @@ COMMANDS: Mapping[str, Command] = {
             "general",
         ),
         retraining.run_retrain,
-        "retrain --input='days/{date}.csv' --features=features.yaml --run_date=2013-06-01",
+        "retrain --input={date}.csv --features=f.yaml --run_date=2013-06-01",
     ),
     "status": Command(
         "the champion of scheduled retraining, its last runs, lock and next window",
@@ -271,7 +271,7 @@ COMMANDS: Mapping[str, Command] = {
         "which rows, flags, code and champion made a published version",
         ("paths", "training", "publishing", "output", "general"),
         retraining.run_lineage,
-        "lineage 1370044800 --work_dir=work/flights",
+        "lineage champion --work_dir=work/flights",
         takes_arguments=True,
     ),
     "predict": Command(

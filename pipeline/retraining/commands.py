@@ -86,11 +86,15 @@ def _failed(call: Invocation, error: Exception, began: Start) -> Outcome:
 
 
 def _run_night(call: Invocation, layout: Layout, began: Start) -> Outcome:
-    from pipeline.retraining import lineage, lock, night, records
+    from pipeline.retraining import interruption, lineage, lock, night, records
 
     declaration = night.check_flags(call, layout)
     registry = Registry(layout.serving)
-    with lock.held(layout.lock, call.retraining.lock_stale_secs, call.console) as held:
+    stale_seconds = call.retraining.lock_stale_secs
+    with (
+        interruption.sigterm_raises(),
+        lock.held(layout.lock, stale_seconds, call.console) as held,
+    ):
         store = lineage.Store(layout.lineage)
         tonight = night.Night(call, layout, registry, store, held)
         add = functools.partial(
@@ -166,8 +170,8 @@ def run_rollback(call: Invocation) -> ExitCode:
 
 def run_lineage(call: Invocation) -> None:
     """Tells what made a version."""
-    if len(call.arguments) != 1 or not call.arguments[0].isdigit():
-        raise UserError("lineage needs one version, e.g. lineage 1370044800")
+    if len(call.arguments) != 1:
+        raise UserError("lineage needs one version, or `champion`")
     output = call.output and os.path.abspath(os.path.expanduser(call.output.strip()))
     layout = layout_of(call)
     if not os.path.exists(layout.lineage):
@@ -180,7 +184,9 @@ def run_lineage(call: Invocation) -> None:
         # A rollback does not wait for the store.
         store.add_publications(records.publications(registry))
     report = lineage_report.find(
-        store, os.path.realpath(layout.serving), int(call.arguments[0])
+        store,
+        os.path.realpath(layout.serving),
+        _version(call.arguments[0], registry),
     )
     if output:
         files.write_json(output, report.to_json())
@@ -188,3 +194,14 @@ def run_lineage(call: Invocation) -> None:
         return
     for line in lineage_report.to_lines(report):
         call.console.result(line)
+
+
+def _version(word: str, registry: Registry) -> int:
+    if word != "champion":
+        if not word.isdigit():
+            raise UserError(f"lineage: {word!r} is neither a version nor `champion`")
+        return int(word)
+    champion = registry.champion()
+    if champion is None:
+        raise UserError(f"--serving_dir: {registry.directory} holds no versions")
+    return champion.version

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
+import functools
 import glob
 import os
 import time
@@ -148,8 +149,9 @@ class Reader:
             raise DayError(text, Problem.EMPTY, f"{paths[0]} holds no rows")
         return day
 
+    @functools.cached_property
     def declaration(self) -> Declaration:
-        """Returns the declaration, divided by days."""
+        """The declaration, divided by days."""
         loaded = declarations.load(os.path.expanduser(self.settings.features.strip()))
         if self.schema is not None:
             from pipeline.preprocess import schema as schemas
@@ -172,15 +174,19 @@ class Reader:
         return paths
 
     def _key(self, states: Sequence[FileState]) -> str:
-        settings = dataclasses.asdict(
-            dataclasses.replace(self.settings, run_date=None, beam_options=())
+        return files.digest_value(
+            [self._how, [[state.path, state.sha256] for state in states]]
         )
+
+    @functools.cached_property
+    def _how(self) -> str:
+        """A digest of all but the files that decides what a day's dataset is."""
+        settings = dataclasses.replace(self.settings, run_date=None, beam_options=())
         return files.digest_value(
             [
                 DATASET_FORMAT,
-                settings,
-                declarations.dump(self.declaration()),
-                [[state.path, state.sha256] for state in states],
+                dataclasses.asdict(settings),
+                declarations.dump(self.declaration),
             ]
         )
 

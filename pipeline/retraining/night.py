@@ -65,7 +65,7 @@ def check_flags(call: Invocation, layout: Layout) -> Declaration:
             " with the champion's weights"
         )
     data.window(call.data.run_date, call.retraining)
-    declaration = data.reader(call, layout).declaration()
+    declaration = data.reader(call, layout).declaration
     models.check_task(models.find(call.training.model), declaration, call.data.features)
     verdict.check_flags(call.retraining.blessing, declaration)
     notices.check_flags(call.retraining.notices)
@@ -175,6 +175,15 @@ def _make(
     made = candidate.make(
         call, attempt, dataset, champion, night.layout, night.registry, night.lock
     )
+    if champion is not None and made.checkpoint == champion.model:
+        message = f"the candidate is the champion, version {champion.version}, again"
+        return Outcome(
+            End.NOTHING_TO_DO,
+            code_of(End.NOTHING_TO_DO),
+            night.run_date,
+            message,
+            champion=champion.version,
+        ), trail
     found = candidate.write_verdict(attempt, night.run_date, made, champion, dataset)
     trail = trail.with_attempt(attempt, found)
     decided = made.verdict

@@ -66,7 +66,7 @@ def test_a_day_is_read_once(made):
 def test_a_window_is_what_one_pass_over_its_files_gives(made, tmp_path):
     root, reader, days = made
     window = merged.merge(
-        str(tmp_path / "window"), days, reader.declaration(), "blocks", QUIET
+        str(tmp_path / "window"), days, reader.declaration, "blocks", QUIET
     )
     plan = stage.plan(
         dataclasses.replace(settings(root), input=f"{root}/days/*.csv"), None
@@ -94,7 +94,7 @@ def test_a_window_is_what_one_pass_over_its_files_gives(made, tmp_path):
     assert window.find_damaged() is None
     # The same days give the same dataset, and it is not written again.
     stamp = os.stat(tmp_path / "window" / "manifest.json").st_mtime_ns
-    merged.merge(str(tmp_path / "window"), days, reader.declaration(), "blocks", QUIET)
+    merged.merge(str(tmp_path / "window"), days, reader.declaration, "blocks", QUIET)
     assert os.stat(tmp_path / "window" / "manifest.json").st_mtime_ns == stamp
     shard = next((tmp_path / "window").glob("train-*.tfrecord"))
     assert os.stat(shard).st_nlink > 1
@@ -202,15 +202,13 @@ def test_days_that_cannot_be_used(copied):
     assert "left out by --skip_days" in warnings[0]
     # Which leaves nothing to choose checkpoints by.
     with pytest.raises(UserError, match="no day to eval on"):
-        merged.merge(str(root / "w"), days, reader.declaration(), "blocks", QUIET)
+        merged.merge(str(root / "w"), days, reader.declaration, "blocks", QUIET)
 
 
 def findings(reader, days, number: int) -> list[str]:
     learned = [d.day.directory for d in days if d.role == "train"]
     earlier = gates.Earlier(merge.merge_statistics(learned)["train"], len(learned))
-    found = gates.look(
-        [day(reader, number)], earlier, reader.declaration(), None, CHECKS
-    )
+    found = gates.look([day(reader, number)], earlier, reader.declaration, None, CHECKS)
     return [f"{one.gate}: {one.message}" for one in found]
 
 

@@ -253,6 +253,23 @@ def test_kills_in_every_stage_end_in_the_same_champion(tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_sigterm_lets_go_of_the_lock(week):
+    deliver(week, 11)
+    deliver(week, 10)
+    process = start(week, 11)
+    for line in process.stderr:
+        if line.startswith("window:"):
+            process.terminate()
+            break
+    out, _ = process.communicate(timeout=600)
+    assert process.returncode == ExitCode.PREEMPTED
+    outcome = json.loads(out.splitlines()[-1])
+    assert (outcome["outcome"], outcome["exit_code"]) == ("failed", 143)
+    assert not (week / "work/retrain/lock.json").exists()
+    assert runs(week)[-1].exit_code == 143
+
+
+@pytest.mark.slow
 def test_two_at_once(week, capsys):
     deliver(week, 10)
     lock = week / "work/retrain/lock.json"
