@@ -170,11 +170,13 @@ def _make(
     call = night.call
     call.options.prepare()
     environment.load_tensorflow(call.console.verbosity)
+    from pipeline import recovery
     from pipeline.retraining import candidate
 
-    made = candidate.make(
-        call, attempt, dataset, champion, night.layout, night.registry, night.lock
-    )
+    with recovery.explained_writes(attempt.root):
+        made = candidate.make(
+            call, attempt, dataset, champion, night.layout, night.registry, night.lock
+        )
     if champion is not None and made.checkpoint == champion.model:
         message = f"the candidate is the champion, version {champion.version}, again"
         return Outcome(
