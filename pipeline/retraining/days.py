@@ -194,12 +194,14 @@ class Reader:
         settings = dataclasses.replace(self.settings, run_date=date)
         try:
             plan = stage.plan(settings, self.schema)
-            plan = dataclasses.replace(plan, declaration=_by_window(plan.declaration))
+        except UserError as error:
+            raise DayError(date, Problem.UNREADABLE, str(error)) from error
+        plan = dataclasses.replace(plan, declaration=_by_window(plan.declaration))
+        try:
             return stage.run(place, plan, self.console)
         except UserError as error:
-            if error.exit_code not in (ExitCode.BAD_DATA, ExitCode.USER_ERROR):
-                raise
-            if isinstance(error.__cause__, OSError):
+            # Others, such as a full disk, are not the day's.
+            if error.exit_code is not ExitCode.BAD_DATA:
                 raise
             raise DayError(date, Problem.UNREADABLE, str(error)) from error
 

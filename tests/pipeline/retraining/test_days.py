@@ -205,6 +205,15 @@ def test_days_that_cannot_be_used(copied):
         merged.merge(str(root / "w"), days, reader.declaration, "blocks", QUIET)
 
 
+def test_what_cannot_be_written_is_no_fault_of_the_day(copied):
+    root, reader = copied
+    (root / "kept").write_text("no directory")
+    with pytest.raises(UserError, match="cannot write in") as caught:
+        day(reader, 0)
+    assert not isinstance(caught.value, DayError)
+    assert caught.value.exit_code is ExitCode.USER_ERROR
+
+
 def findings(reader, days, number: int) -> list[str]:
     learned = [d.day.directory for d in days if d.role == "train"]
     earlier = gates.Earlier(merge.merge_statistics(learned)["train"], len(learned))
