@@ -147,6 +147,7 @@ def to_json(
             "reason": decided.reason,
             "run_date": run_date,
             "candidate": made.checkpoint,
+            "global_step": made.global_step,
             "champion": champion
             and {
                 "version": champion.version,

@@ -23,7 +23,7 @@ from pipeline.retraining.layout import Attempt, Layout
 from pipeline.retraining.lock import Held
 from pipeline.retraining.outcome import FINAL, End, Outcome, code_of
 from pipeline.retraining.registry import Published, Registry
-from pipeline.types import Declaration, UserError
+from pipeline.types import Declaration, ExitCode, UserError
 
 _SHOWN = 60
 """Nights in the table in TensorBoard."""
@@ -157,7 +157,11 @@ def _finish(
     found = records.read_verdict(attempt)
     trail = trail.with_attempt(attempt, found)
     message = f"version {one.version} was published before this run was interrupted"
-    return _outcome(night, End.PUBLISHED, message, found, attempt, one), trail
+    outcome = _outcome(night, End.PUBLISHED, message, found, attempt, one)
+    # It may have been rolled back since.
+    return dataclasses.replace(
+        outcome, champion=night.registry.champion().version
+    ), trail
 
 
 def _make(
@@ -196,6 +200,7 @@ def _make(
             trail,
         )
     night.lock.check()
+    _check_not_rolled_back(night, champion)
     call.console.progress(f"publish: {made.directory} into {night.registry.directory}")
     one = night.registry.publish(
         made.directory,
@@ -216,6 +221,21 @@ def _make(
     night.registry.prune(call.serving.keep_versions)
     message = f"version {one.version} published: {decided.reason}"
     return _outcome(night, End.PUBLISHED, message, found, attempt, one), trail
+
+
+def _check_not_rolled_back(night: Night, champion: Published | None) -> None:
+    """Checks that nobody went back to an earlier champion while this run was at work.
+
+    Raises:
+      UserError: Somebody did, and the candidate was not judged against that one.
+    """
+    now = night.registry.champion()
+    if now != champion and now is not None and now.of is not None:
+        raise UserError(
+            f"version {now.version} was rolled back to meanwhile; the same command"
+            " judges the candidate against it",
+            ExitCode.LOCKED,
+        )
 
 
 def _outcome(

@@ -69,13 +69,12 @@ class Trail:
     def with_attempt(self, attempt: Attempt, verdict: Mapping[str, Any]) -> Trail:
         """Adds what an attempt's directory holds of its model and verdict."""
         trained = model_dir.open_model(attempt.model)
-        finished = manifests.read(attempt.model)
         begin = trained.training.warm_start
         model = lineage.Model(
             checkpoint=verdict["candidate"],
             dataset=trained.training.dataset,
             warm_start=begin and begin["checkpoint"],
-            global_step=finished.results["global_step"] if finished else 0,
+            global_step=verdict["global_step"],
             training=trained.training.as_json(),
             versions=manifests.versions(),
         )
