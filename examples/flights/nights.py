@@ -45,6 +45,7 @@ STAGES = ("preprocess", "window", "train", "evaluate", "export", "verify", "judg
 STAGES += ("publish",)
 PUBLISHED, FAILED, BAD_DATA, LOCKED, NOT_BLESSED, NOTHING = 0, 2, 3, 4, 9, 10
 DISK_MB = 400
+KEPT = "job.kept"
 _DAY = datetime.timedelta(days=1)
 
 
@@ -80,8 +81,8 @@ class Job:
         self.work = work
         self.dir = work / "job"
         self.days = work / "days"
-        self.days.mkdir(parents=True)
-        self.dir.mkdir()
+        self.days.mkdir(parents=True, exist_ok=True)
+        self.dir.mkdir(exist_ok=True)
         self._table = table
         self._flags = flags
 
@@ -99,11 +100,16 @@ class Job:
         return [
             *(sys.executable, "-m", "pipeline", name),
             f"--flagfile={HERE / 'nightly.flags'}",
+            f"--work_dir={self.dir}",
+            *flags,
+        ]
+
+    def data_flags(self) -> list[str]:
+        """Returns what the commands take that read days."""
+        return [
             f"--features={HERE / 'nightly.yaml'}",
             f"--input={self.days}/{{date}}.csv",
-            f"--work_dir={self.dir}",
             *self._flags,
-            *flags,
         ]
 
     def start(self, date: datetime.date, *flags: str, limit: int | None = None):
@@ -114,7 +120,7 @@ class Job:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
         return subprocess.Popen(
-            self.command("retrain", f"--run_date={date}", *flags),
+            self.command("retrain", f"--run_date={date}", *self.data_flags(), *flags),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -360,8 +366,9 @@ def small_disk(directory: Path) -> Iterator[bool]:
         yield done.returncode == 0
     finally:
         if done.returncode == 0:
-            kept = directory.with_name("job.kept")
-            shutil.copytree(directory, kept, dirs_exist_ok=True)
+            kept = directory.with_name(KEPT)
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(directory, kept)
             subprocess.run(["umount", str(directory)], check=True)
 
 
@@ -372,21 +379,30 @@ def main() -> int:
     parser.add_argument("--first", default="2013-03-05", help="date of the first night")
     parser.add_argument("--nights", type=int, default=40)
     parser.add_argument("--window_days", type=int, default=30)
+    parser.add_argument(
+        "--start_at",
+        type=int,
+        default=1,
+        help="number of the first night, where those before it were run in WORK",
+    )
     arguments = parser.parse_args()
-    if arguments.work.exists():
+    if arguments.work.exists() and arguments.start_at == 1:
         parser.error(f"{arguments.work} is there already; choose another")
     table = prepare.prepare(csv.read_csv(arguments.flights))
     flags = [f"--window_days={arguments.window_days}"]
     job = Job(arguments.work.resolve(), table, flags)
     first = datetime.date.fromisoformat(arguments.first)
-    for n in range(1, arguments.window_days):
-        job.deliver(first - n * _DAY)
+    if arguments.start_at == 1:
+        for n in range(1, arguments.window_days):
+            job.deliver(first - n * _DAY)
     began, lines, runs = time.monotonic(), [], 0
     cpu = 0.0
     with small_disk(job.dir) as real_disk:
         print(f"full disk: {'a real one' if real_disk else 'a limit on files'}")
+        if real_disk and arguments.start_at > 1:
+            shutil.copytree(job.dir.with_name(KEPT), job.dir, dirs_exist_ok=True)
         watcher = Watcher(job.dir / "serving/keras_wide_deep")
-        for number in range(1, arguments.nights + 1):
+        for number in range(arguments.start_at, arguments.nights + 1):
             date = first + (number - 1) * _DAY
             trouble = troubles().get(number, ordinary)
             found = night(job, date, trouble)
@@ -395,7 +411,7 @@ def main() -> int:
             lines.append(line(number, date, trouble.__name__, found, job.champion()))
             print(lines[-1], flush=True)
         watcher.close()
-        status = job.command("status", f"--last={runs}")
+        status = job.command("status", f"--last={runs}", *job.data_flags())
         subprocess.run(
             status, check=True, env={**os.environ, "PYTHONPATH": _python_path()}
         )
@@ -404,7 +420,7 @@ def main() -> int:
     print(f"\n{head}     auc  before      s   cpu")
     print("\n".join(lines))
     print(
-        f"{arguments.nights} nights, {runs} processes: {total:.0f} s, {cpu:.0f} s of"
+        f"{len(lines)} nights, {runs} processes: {total:.0f} s, {cpu:.0f} s of"
         f" processor time; {watcher.looks:,} looks at the served versions,"
         f" {len(watcher.broken)} saw less than a whole model"
     )
