@@ -25,7 +25,6 @@ PAGES += (
     "docs/custom_models.md",
     "docs/distribution.md",
 )
-PAGES += ("docs/serving.md", "docs/custom_models.md", "docs/distribution.md")
 PAGES += ("docs/retraining.md",)
 _COMMAND = re.compile(r"^    (?:\.venv/bin/)?python -m pipeline (?!COMMAND)(.+)$", re.M)
 
