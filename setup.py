@@ -43,6 +43,8 @@ REQUIREMENTS = [
     "protobuf>=4.25",
     "pyarrow>=16",
     "PyYAML>=6.0",
+    # The store of lineage. 2.1 is to change the default of several things.
+    "SQLAlchemy>=2.0.36,<2.1",
     # The last release there will be.
     "tensorflow-estimator==2.15.0",
     "tensorflow-datasets>=4.9.7,<5",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import errno
 import io
 import os
 import re
@@ -15,10 +14,11 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from pipeline import environment
+from pipeline import environment, system_errors
 from pipeline.commands import COMMANDS, Command
 from pipeline.console import Console
 from pipeline.flags import (
+    blessing,
     checks,
     cluster,
     compute,
@@ -26,12 +26,16 @@ from pipeline.flags import (
     evaluation,
     exporting,
     general,
+    history,
     input,
     launcher,
     metrics,
+    notices,
     output,
     paths,
     predicting,
+    publishing,
+    retraining,
     schema,
     serve,
     serving,
@@ -66,21 +70,14 @@ _TOPICS = {
     "compute": compute,
     "cluster": cluster,
     "launcher": launcher,
+    "retraining": retraining,
+    "blessing": blessing,
+    "publishing": publishing,
+    "notices": notices,
+    "history": history,
     "general": general,
 }
 _FLAG = re.compile(r"--?(?:no)?([A-Za-z_]\w*)")
-# The machine's fault rather than ours: one line is enough to act on.
-_SYSTEM_ERRORS = (
-    errno.EACCES,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.ELOOP,
-    errno.ENAMETOOLONG,
-    errno.ENOSPC,
-    errno.ENOTDIR,
-    errno.EPERM,
-    errno.EROFS,
-)
 
 
 def _define_flags() -> tuple[flags.FlagValues, dict[str, str]]:
@@ -232,10 +229,10 @@ def _as_flagfile(name: str, values: flags.FlagValues, topic_of) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _run(arguments: Sequence[str]) -> None:
+def _run(arguments: Sequence[str]) -> ExitCode:
     if not arguments or arguments[0] in ("help", "--help", "-h"):
         print(_overview())
-        return
+        return ExitCode.OK
     name, command = _find_command(arguments)
     if command.execute and arguments[1:2] not in (["--help"], ["-h"]):
         command.execute(arguments[1:])
@@ -245,9 +242,9 @@ def _run(arguments: Sequence[str]) -> None:
     words = _parse(name, given, values, topic_of)
     if values.help:
         print(_help(name, command, values, topic_of))
-        return
+        return ExitCode.OK
     environment.set_verbosity(values.verbosity)
-    command.run(
+    ended = command.run(
         Invocation(
             arguments=words,
             paths=paths.read(values),
@@ -263,6 +260,7 @@ def _run(arguments: Sequence[str]) -> None:
             options=compute.read(values),
             cluster=cluster.read(values),
             launcher=launcher.read(values),
+            retraining=retraining.read(values),
             tf_config=environment.take_tf_config(),
             output=output.read(values),
             predicting=predicting.read(values),
@@ -271,6 +269,7 @@ def _run(arguments: Sequence[str]) -> None:
             console=Console(values.verbosity),
         )
     )
+    return ExitCode.OK if ended is None else ended
 
 
 def _reader_is_gone() -> bool:
@@ -292,7 +291,7 @@ def main(arguments: Sequence[str]) -> int:
       arguments: The command line without the program's name.
     """
     try:
-        _run(arguments)
+        code = _run(arguments)
         sys.stdout.flush()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -307,12 +306,12 @@ def main(arguments: Sequence[str]) -> int:
             raise
         return ExitCode.INTERRUPTED
     except OSError as error:
-        if error.errno not in _SYSTEM_ERRORS:
+        if not system_errors.is_system_error(error):
             raise
         where = f": {error.filename}" if error.filename else ""
         print(f"error: {error.strerror}{where}", file=sys.stderr)
         return ExitCode.USER_ERROR
-    return ExitCode.OK
+    return code
 
 
 def console_main() -> None:

@@ -20,6 +20,7 @@ from pipeline.cluster import command as cluster_command
 from pipeline.dataset import open_dataset
 from pipeline.invocation import Invocation
 from pipeline.preprocess.sources import registry as sources_registry
+from pipeline.retraining import commands as retraining
 from pipeline.types import ExitCode, UserError
 
 
@@ -141,7 +142,7 @@ class Command:
     Attributes:
       summary: One line for people.
       topics: Modules of pipeline.flags whose flags it takes.
-      run: What it does.
+      run: What it does; it may return an exit code.
       example: A command line that works.
       takes_arguments: Whether words that are no flags are allowed.
       execute: Does it instead of `run` where all that follows the command, flags
@@ -150,7 +151,7 @@ class Command:
 
     summary: str
     topics: tuple[str, ...]
-    run: Callable[[Invocation], None] | None
+    run: Callable[[Invocation], ExitCode | None] | None
     example: str
     takes_arguments: bool = False
     execute: Callable[[Sequence[str]], None] | None = None
@@ -231,6 +232,58 @@ COMMANDS: Mapping[str, Command] = {
         ),
         stage_commands.run_export,
         "export --work_dir=work/census",
+    ),
+    "retrain": Command(
+        "a night: the last days to a candidate, which is published if it is better",
+        (
+            "paths",
+            "data",
+            "schema",
+            "writing",
+            "checks",
+            "input",
+            "training",
+            "evaluation",
+            "metrics",
+            "compute",
+            "serving",
+            "exporting",
+            "retraining",
+            "blessing",
+            "publishing",
+            "notices",
+            "general",
+        ),
+        retraining.run_retrain,
+        "retrain --input={date}.csv --features=f.yaml --run_date=2013-06-01",
+    ),
+    "status": Command(
+        "the champion of scheduled retraining, its last runs, lock and next window",
+        (
+            "paths",
+            "data",
+            "schema",
+            "training",
+            "retraining",
+            "publishing",
+            "history",
+            "general",
+        ),
+        retraining.run_status,
+        "status --work_dir=work/flights",
+    ),
+    "rollback": Command(
+        "an earlier published version becomes the champion again, at once",
+        ("paths", "training", "publishing", "history", "general"),
+        retraining.run_rollback,
+        "rollback --work_dir=work/flights --reason=complaints",
+    ),
+    "lineage": Command(
+        "which rows, flags, code and champion made a published version",
+        ("paths", "training", "publishing", "output", "general"),
+        retraining.run_lineage,
+        "lineage champion --work_dir=work/flights",
+        takes_arguments=True,
     ),
     "predict": Command(
         "predictions of an exported model for raw files",

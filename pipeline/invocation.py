@@ -14,6 +14,7 @@ from pipeline.flags.input import InputFlags
 from pipeline.flags.launcher import LauncherFlags
 from pipeline.flags.paths import Paths
 from pipeline.flags.predicting import PredictFlags
+from pipeline.flags.retraining import RetrainingFlags
 from pipeline.flags.serve import ServeFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.flags.showing import ShowFlags
@@ -39,6 +40,7 @@ class Invocation:
       options: Further metrics, and how numbers are computed.
       cluster: Flags about devices, strategy and cluster.
       launcher: Flags about a local cluster.
+      retraining: Flags about scheduled retraining.
       tf_config: The value of TF_CONFIG, if it is set.
       output: File to write.
       predicting: What predict writes.
@@ -61,6 +63,7 @@ class Invocation:
     options: EstimatorOptions
     cluster: ClusterFlags
     launcher: LauncherFlags
+    retraining: RetrainingFlags
     tf_config: str | None
     output: str | None
     predicting: PredictFlags

@@ -89,4 +89,19 @@ class ColumnSplit:
         return tuple(self.values)
 
 
-AnySplit = Union[Split, TimeSplit, ColumnSplit]
+@dataclasses.dataclass(frozen=True)
+class WindowSplit:
+    """Rows divided by the day whose files they stand in, as `retrain` does it.
+
+    A day by itself is all train; which split it is of shows only in a window of days.
+    So it has no constants of its own either.
+    """
+
+    BY: ClassVar[str] = "window"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("train", "eval", "test")
+
+
+AnySplit = Union[Split, TimeSplit, ColumnSplit, WindowSplit]

@@ -52,6 +52,7 @@ from pipeline.split_types import AnySplit as AnySplit
 from pipeline.split_types import ColumnSplit as ColumnSplit
 from pipeline.split_types import Split as Split
 from pipeline.split_types import TimeSplit as TimeSplit
+from pipeline.split_types import WindowSplit as WindowSplit
 
 
 class ExitCode(enum.IntEnum):
@@ -74,6 +75,12 @@ class ExitCode(enum.IntEnum):
     """A worker process died or made no progress; running again may help."""
     TIMED_OUT = 8
     """Something that was waited for did not come in time."""
+    NOT_BLESSED = 9
+    """retrain: the candidate broke a rule; the champion stays."""
+    NOTHING_TO_DO = 10
+    """retrain, rollback: what was asked for is done already."""
+    TOO_FEW_ROWS = 11
+    """retrain: too few rows to judge the candidate by; the champion stays."""
     INTERRUPTED = 130
     TRY_AGAIN = 138
     """Another task of the cluster was lost, or files could not be read or written for a

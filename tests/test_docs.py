@@ -26,6 +26,7 @@ PAGES += (
     "docs/custom_models.md",
     "docs/distribution.md",
 )
+PAGES += ("docs/retraining.md",)
 _COMMAND = re.compile(r"^    (?:\.venv/bin/)?python -m pipeline (?!COMMAND)(.+)$", re.M)
 
 

@@ -8,12 +8,12 @@ import os
 from pipeline import files
 from pipeline.checks import anomalies, report
 from pipeline.checks.report import Report
-from pipeline.dataset import Dataset, open_dataset
+from pipeline.dataset import open_dataset
 from pipeline.flags.checks import CheckFlags
 from pipeline.preprocess import merge
 from pipeline.preprocess import schema as schemas
 from pipeline.preprocess.schema import FeatureSchema
-from pipeline.types import UserError
+from pipeline.types import Declaration, UserError
 
 _OUTPUTS = (".json", ".pbtxt")
 
@@ -31,7 +31,8 @@ def check_output(path: str | None) -> None:
         raise UserError(f"--output: there is no directory for {path}")
 
 
-def _schema(dataset: Dataset, path: str | None) -> dict[str, FeatureSchema]:
+def schema_of(declaration: Declaration, path: str | None) -> dict[str, FeatureSchema]:
+    """Returns the rules for columns: those of a schema, or the declaration's own."""
     if path is not None:
         return schemas.read(path)
     # Its own domains have been enforced by preprocess, which also allows defaults.
@@ -39,15 +40,16 @@ def _schema(dataset: Dataset, path: str | None) -> dict[str, FeatureSchema]:
         name: dataclasses.replace(
             schemas.of_column(column), min=None, max=None, values=None
         )
-        for name, column in dataset.declaration.columns.items()
+        for name, column in declaration.columns.items()
     }
 
 
-def _thresholds(
-    dataset: Dataset, schema: dict[str, FeatureSchema], default: float
+def thresholds(
+    declaration: Declaration, schema: dict[str, FeatureSchema], default: float
 ) -> dict[str, float]:
+    """Returns the distance by which each column may drift."""
     found = {}
-    for name, column in dataset.declaration.columns.items():
+    for name, column in declaration.columns.items():
         rules = schema.get(name)
         own = column.drift if rules is None or rules.drift is None else rules.drift
         found[name] = default if own is None else own
@@ -61,7 +63,7 @@ def check(directory: str, settings: CheckFlags, schema_path: str | None) -> Repo
       UserError: A dataset or the schema cannot be read.
     """
     dataset = open_dataset(directory)
-    schema = _schema(dataset, schema_path)
+    schema = schema_of(dataset.declaration, schema_path)
     columns = merge.merge_statistics([directory]).all_rows()
     found = list(anomalies.against_schema(columns, schema))
     drifts: list[anomalies.Drift] = []
@@ -70,8 +72,8 @@ def check(directory: str, settings: CheckFlags, schema_path: str | None) -> Repo
         open_dataset(settings.against)
         earlier = merge.merge_statistics([settings.against]).all_rows()
         earlier_rows = anomalies.rows(earlier)
-        thresholds = _thresholds(dataset, schema, settings.drift_threshold)
-        drifts = list(anomalies.drifts(columns, earlier, thresholds))
+        limits = thresholds(dataset.declaration, schema, settings.drift_threshold)
+        drifts = list(anomalies.drifts(columns, earlier, limits))
         found += anomalies.against_earlier(
             columns, earlier, drifts, settings.row_factor
         )

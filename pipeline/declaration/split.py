@@ -14,6 +14,7 @@ from pipeline.types import (
     ColumnType,
     Split,
     TimeSplit,
+    WindowSplit,
 )
 
 DEFAULT_FRACTIONS = {"train": 0.8, "eval": 0.1, "test": 0.1}
@@ -76,10 +77,17 @@ def _by_column(node: Node, columns: Mapping[str, Column]) -> ColumnSplit:
     return build(fields["values"], ColumnSplit, column=column.name, values=values)
 
 
+def _by_window(node: Node, columns: Mapping[str, Column]) -> WindowSplit:
+    del columns
+    node.fields(["by"], [])
+    return WindowSplit()
+
+
 _KINDS: Mapping[str, Callable[[Node, Mapping[str, Column]], AnySplit]] = {
     Split.BY: _by_hash,
     TimeSplit.BY: _by_time,
     ColumnSplit.BY: _by_column,
+    WindowSplit.BY: _by_window,
 }
 
 

@@ -21,6 +21,7 @@ from pipeline.types import (
     OutOfRange,
     Split,
     TimeSplit,
+    WindowSplit,
 )
 
 _TEXT_TAG = "tag:yaml.org,2002:str"
@@ -90,6 +91,8 @@ def _split_lines(split: AnySplit) -> list[str]:
             "  key: [" + ", ".join(map(_scalar, split.key)) + "]",
             f"  salt: {_scalar(split.salt)}",
         ]
+    if isinstance(split, WindowSplit):
+        return ["split:", f"  by: {split.BY}"]
     head = ["split:", f"  by: {split.BY}", f"  column: {_scalar(split.column)}"]
     if isinstance(split, TimeSplit):
         return [*head, f"  boundaries: {_flow(split.boundaries)}"]

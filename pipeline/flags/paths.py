@@ -10,12 +10,17 @@ from absl import flags
 
 @dataclasses.dataclass(frozen=True)
 class Paths:
-    """The directories of a job; each stage writes exactly one of them."""
+    """The directories of a job; each stage writes exactly one of them.
+
+    `work_dir` holds all that are not set apart, and what `retrain` keeps.
+    """
 
     dataset: str
     model: str
     evaluation: str
     export: str
+    serving: str
+    work_dir: str
 
 
 def define(values: flags.FlagValues) -> None:
@@ -77,4 +82,6 @@ def read(values: flags.FlagValues) -> Paths:
         model=place(values.model_dir, name, "model"),
         evaluation=place(values.evaluation_dir, name, "evaluation"),
         export=place(values.export_dir, name, "export"),
+        serving=place(None, "serving", name),
+        work_dir=place(values.work_dir),
     )

@@ -39,7 +39,7 @@ from pipeline.preprocess.sources.base import FilePiece, RawBatch, Source
 from pipeline.preprocess.sources.planning import Place, order_key
 from pipeline.preprocess.split_writer import SplitWriter
 from pipeline.preprocess.statistics import DatasetStatistics
-from pipeline.types import Column, Declaration, ExitCode, UserError
+from pipeline.types import Column, Declaration, ExitCode, UserError, WindowSplit
 
 # Beam's DirectRunner would first look for another engine in the network.
 _DEFAULT_RUNNER = "FnApiRunner"
@@ -250,6 +250,8 @@ class _WriteStatistics(beam.DoFn):
     def process(self, statistics: DatasetStatistics) -> Iterator[Any]:
         try:
             statistics_files.write(self._directory, statistics)
+            if isinstance(self._declaration.split, WindowSplit):
+                return
             if "train" not in statistics:
                 raise UserError(
                     "the train split has no rows, so there is nothing to compute"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipeline.dataset import ACCUMULATORS_FILE
 from pipeline.preprocess import accumulators
@@ -37,6 +37,30 @@ def merge_statistics(directories: Sequence[str]) -> DatasetStatistics:
         merged.merge(statistics)
     if merged is None:
         raise ValueError("no datasets to merge")
+    return merged
+
+
+def merge_days(days: Mapping[str, Sequence[str]]) -> DatasetStatistics:
+    """Returns the statistics of days, each of which is all of one split.
+
+    Args:
+      days: Split to the directories of its days; a day by itself is all train.
+
+    Raises:
+      UserError: As `merge_statistics`.
+    """
+    by_split = {
+        split: merge_statistics(directories)
+        for split, directories in days.items()
+        if directories
+    }
+    merged: DatasetStatistics | None = None
+    for split, statistics in by_split.items():
+        if merged is None:
+            merged = statistics.empty()
+        merged.add_split(split, statistics, "train")
+    if merged is None:
+        raise ValueError("no days to merge")
     return merged
 
 

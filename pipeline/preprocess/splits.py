@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from pipeline.preprocess import declared_splits, row_bytes
 from pipeline.preprocess.number_text import Failures
-from pipeline.types import AnySplit, Split
+from pipeline.types import AnySplit, Split, WindowSplit
 
 
 def assign(batch: pa.RecordBatch, split: AnySplit) -> np.ndarray:
@@ -41,6 +41,8 @@ def assign(batch: pa.RecordBatch, split: AnySplit) -> np.ndarray:
       KeyError: A key column is not in the batch.
       TypeError: A key column has another type.
     """
+    if isinstance(split, WindowSplit):
+        return np.zeros(batch.num_rows, np.int64)
     if not isinstance(split, Split):
         return declared_splits.assign(batch, split)
     hashes = np.frombuffer(
@@ -54,7 +56,7 @@ def assign(batch: pa.RecordBatch, split: AnySplit) -> np.ndarray:
 
 def failures(batch: pa.RecordBatch, split: AnySplit) -> Failures:
     """Says by row why it belongs to no split."""
-    if isinstance(split, Split):
+    if isinstance(split, (Split, WindowSplit)):
         return {}
     return declared_splits.failures(batch, split)
 

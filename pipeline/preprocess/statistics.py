@@ -125,6 +125,13 @@ class DatasetStatistics(Mapping[str, Mapping[str, ColumnStatistics]]):
                 values.merge(other.derived(split)[derivation])
         return self
 
+    def add_split(self, split: str, other: DatasetStatistics, of: str) -> None:
+        """Adds a split of another one of the same columns to one of this one."""
+        for name, column in self.split(split).items():
+            column.merge(other.split(of)[name])
+        for derivation, values in self.derived(split).items():
+            values.merge(other.derived(of)[derivation])
+
     def all_rows(self) -> Mapping[str, ColumnStatistics]:
         """Returns the statistics of all splits together."""
         merged = self.empty().split("all")

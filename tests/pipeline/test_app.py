@@ -122,6 +122,14 @@ FLAGS = {
     " visible_devices memory_growth memory_fraction soft_placement"
     " log_device_placement inter_op_threads intra_op_threads logical_cpus",
     "launcher": "chief workers ps evaluator restarts end_seconds",
+    "retraining": "window_days eval_days test_days allow_missing_days skip_days gates"
+    " min_train_rows start_from keep_runs lock_stale_secs",
+    "blessing": "bless_metric bless_thresholds bless_max_drop bless_interval"
+    " bless_confidence bless_samples bless_slices slice_max_drop slice_min_rows"
+    " bless_max_miscalibration min_test_rows force_bless",
+    "publishing": "serving_dir reason",
+    "notices": "webhook_command prometheus_file",
+    "history": "to last",
     "general": "help flagfile verbosity",
 }
 
@@ -422,6 +430,11 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
         "output": ["--output=some where"],
         "cluster": ["--strategy=mirrored", "--logical_cpus=2", "--ps_hosts=a:1,b:1"],
         "launcher": ["--workers=3", "--nochief"],
+        "retraining": ["--skip_days=2013-01-02,2013-01-03", "--gates=drift=stop"],
+        "blessing": ["--bless_thresholds=auc>=0.6,average_loss<=1", "--force_bless"],
+        "publishing": ["--serving_dir=some where", "--reason=it's needed"],
+        "notices": ["--webhook_command=cat -"],
+        "history": ["--to=3", "--last=4"],
         "general": ["--verbosity=-1"],
     }
     arguments = [flag for topic in COMMANDS[name].topics for flag in given[topic]]

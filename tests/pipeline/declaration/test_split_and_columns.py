@@ -15,6 +15,7 @@ from pipeline.types import (
     OutOfRange,
     TimeSplit,
     UserError,
+    WindowSplit,
 )
 
 COLUMNS = """columns:
@@ -154,3 +155,11 @@ def test_frozen(tmp_path):
     found = load(tmp_path, COLUMNS)
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.columns["age"].min = 3
+
+
+def test_split_by_window(tmp_path):
+    found = load(tmp_path, COLUMNS + "split: {by: window}\n")
+    assert found.split == WindowSplit()
+    assert load(tmp_path, declarations.dump(found)) == found
+    with pytest.raises(UserError, match="column"):
+        load(tmp_path, COLUMNS + "split: {by: window, column: day}\n")

@@ -1,0 +1,1 @@
+"""Scheduled retraining: windows of days, gates, blessing, publishing, lineage."""
