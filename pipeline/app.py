@@ -236,7 +236,7 @@ def _run(arguments: Sequence[str]) -> ExitCode:
     name, command = _find_command(arguments)
     if command.execute and arguments[1:2] not in (["--help"], ["-h"]):
         command.execute(arguments[1:])
-        return
+        return ExitCode.OK
     values, topic_of = _define_flags()
     given = ["--help" if argument == "-h" else argument for argument in arguments[1:]]
     words = _parse(name, given, values, topic_of)

@@ -240,6 +240,7 @@ COMMANDS: Mapping[str, Command] = {
             "data",
             "schema",
             "writing",
+            "workers",
             "checks",
             "input",
             "training",
