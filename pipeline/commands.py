@@ -11,6 +11,7 @@ from pipeline import (
     environment,
     exec_script,
     files,
+    monitor,
     predict,
     show,
     show_models,
@@ -69,6 +70,13 @@ def run_serve(call: Invocation) -> None:
     from pipeline.serving import server
 
     server.start(call.paths.export, call.serving.version, call.serve, call.console)
+
+
+def run_monitor(call: Invocation) -> None:
+    chosen = "model_dir" in call.given
+    directory = call.paths.model if chosen else call.paths.work_dir
+    monitor.check(directory)
+    monitor.start(directory, call.monitoring, call.console)
 
 
 def _path(given: str) -> str:
@@ -305,6 +313,12 @@ COMMANDS: Mapping[str, Command] = {
         ("paths", "training", "serving", "serve", "general"),
         run_serve,
         "serve --work_dir=work/census --port=8501",
+    ),
+    "monitor": Command(
+        "TensorBoard on the models of a work directory, or on a model directory",
+        ("paths", "monitoring", "general"),
+        run_monitor,
+        "monitor --work_dir=work/census",
     ),
     "show": Command(
         "what a dataset, model, evaluation or export directory holds",

@@ -12,6 +12,7 @@ from pipeline.flags.data import DataFlags
 from pipeline.flags.exporting import ExportFlags
 from pipeline.flags.input import InputFlags
 from pipeline.flags.launcher import LauncherFlags
+from pipeline.flags.monitoring import MonitorFlags
 from pipeline.flags.paths import Paths
 from pipeline.flags.predicting import PredictFlags
 from pipeline.flags.retraining import RetrainingFlags
@@ -34,6 +35,7 @@ class Invocation:
       serving: Flags about evaluation, export and prediction.
       exporting: Flags about what an exported version holds.
       serve: Flags about the local server.
+      monitoring: Flags about TensorBoard.
       schema: Path of a schema.
       checks: Flags about checks of a dataset.
       showing: Flags about show.
@@ -57,6 +59,7 @@ class Invocation:
     serving: ServingFlags
     exporting: ExportFlags
     serve: ServeFlags
+    monitoring: MonitorFlags
     schema: str | None
     checks: CheckFlags
     showing: ShowFlags
