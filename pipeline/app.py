@@ -43,6 +43,7 @@ from pipeline.flags import (
     showing,
     training,
     warm_start,
+    watching,
     workers,
     writing,
 )
@@ -64,6 +65,7 @@ _TOPICS = {
     "training": training,
     "evaluation": evaluation,
     "warm_start": warm_start,
+    "watching": watching,
     "serving": serving,
     "exporting": exporting,
     "serve": serve,

@@ -165,7 +165,8 @@ class Command:
     execute: Callable[[Sequence[str]], None] | None = None
 
 
-_TRAIN = ("training", "evaluation", "warm_start", "metrics", "compute", "cluster")
+_TRAIN = ("training", "evaluation", "warm_start", "watching", "metrics", "compute")
+_TRAIN += ("cluster",)
 
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
