@@ -17,6 +17,7 @@ from pipeline import (
     show_models,
     stage_commands,
 )
+from pipeline import manifest as manifests
 from pipeline.cluster import command as cluster_command
 from pipeline.dataset import open_dataset
 from pipeline.invocation import Invocation
@@ -109,6 +110,16 @@ def run_check(call: Invocation) -> None:
         )
 
 
+def _render(directory: str) -> str:
+    # Arrow takes a moment to import.
+    from pipeline import report_page, show_page
+
+    found = manifests.read(directory)
+    if found is not None and found.stage == "train":
+        return report_page.render(os.path.abspath(directory))
+    return show_page.render(directory)
+
+
 def run_show(call: Invocation) -> None:
     if len(call.arguments) != 1:
         raise UserError(
@@ -117,11 +128,8 @@ def run_show(call: Invocation) -> None:
         )
     directory = call.arguments[0].rstrip(os.sep) or os.sep
     if call.showing.format == "html":
-        # Arrow takes a moment to import.
-        from pipeline import show_page
-
         output = _path(call.output or f"{directory}.html")
-        files.write_atomically(output, show_page.render(directory))
+        files.write_atomically(output, _render(directory))
         call.console.result(f"page: {output}")
     elif call.output:
         raise UserError("--output is for --format=html")
@@ -180,6 +188,7 @@ COMMANDS: Mapping[str, Command] = {
             "input",
             *_TRAIN,
             "serving",
+            "slicing",
             "exporting",
             "general",
         ),
@@ -220,6 +229,7 @@ COMMANDS: Mapping[str, Command] = {
             "input",
             "training",
             "serving",
+            "slicing",
             "metrics",
             "compute",
             "general",

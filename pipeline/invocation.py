@@ -19,6 +19,7 @@ from pipeline.flags.retraining import RetrainingFlags
 from pipeline.flags.serve import ServeFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.flags.showing import ShowFlags
+from pipeline.flags.slicing import SlicingFlags
 from pipeline.flags.training import TrainingFlags
 
 
@@ -33,6 +34,7 @@ class Invocation:
       input: Flags about how rows are read.
       training: Flags about training.
       serving: Flags about evaluation, export and prediction.
+      slicing: Flags about the details of an evaluation.
       exporting: Flags about what an exported version holds.
       serve: Flags about the local server.
       monitoring: Flags about TensorBoard.
@@ -57,6 +59,7 @@ class Invocation:
     input: InputFlags
     training: TrainingFlags
     serving: ServingFlags
+    slicing: SlicingFlags
     exporting: ExportFlags
     serve: ServeFlags
     monitoring: MonitorFlags

@@ -17,6 +17,7 @@ from pipeline import (
     evaluations,
     event_files,
     files,
+    hparams_summaries,
     model_dir,
     recovery,
     saving_hooks,
@@ -329,6 +330,7 @@ def run(
                 plan, dataset, start_step, runner or running.alone(), console
             )
             _say_end(plan, start_step, ending, console)
+            hparams_summaries.write(plan.model, plan.max_steps)
             manifest = manifests.write(
                 directory,
                 _STAGE,

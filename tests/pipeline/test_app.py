@@ -107,6 +107,9 @@ FLAGS = {
     " early_stopping_metric early_stopping_mode early_stopping_patience"
     " early_stopping_patience_steps early_stopping_min_delta",
     "warm_start": "warm_start_from warm_start_vars warm_start_map",
+    "watching": "curves stall_seconds profile_steps",
+    "monitoring": "monitor_host monitor_port",
+    "slicing": "slices slices_min_rows plots",
     "serving": "eval_split verify_rows keep_versions version checkpoint"
     " eval_only_once eval_timeout_secs",
     "exporting": "forward_features formats export_embeddings",
@@ -419,6 +422,9 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
         "training": ["--hparams=hidden_units=[64, 32],dropout=0.1", "--epochs=0.5"],
         "evaluation": ["--eval_steps=7", "--best_metric=auc"],
         "warm_start": ["--warm_start_from=a b"],
+        "watching": ["--nocurves", "--profile_steps=3,5"],
+        "monitoring": ["--monitor_port=6006"],
+        "slicing": ["--slices=a b,c", "--plots"],
         "metrics": ["--metrics=f1@0.3,auc"],
         "compute": ["--xla", "--mixed_precision"],
         "serving": ["--verify_rows=0", "--eval_split=eval"],
