@@ -23,6 +23,7 @@ from pipeline.dataset import open_dataset
 from pipeline.invocation import Invocation
 from pipeline.preprocess.sources import registry as sources_registry
 from pipeline.retraining import commands as retraining
+from pipeline.tuning import command as tuning_command
 from pipeline.types import ExitCode, UserError
 
 
@@ -173,8 +174,15 @@ class Command:
     execute: Callable[[Sequence[str]], None] | None = None
 
 
-_TRAIN = ("training", "evaluation", "warm_start", "watching", "metrics", "compute")
-_TRAIN += ("cluster",)
+_TRAIN_ALONE = (
+    "training",
+    "evaluation",
+    "warm_start",
+    "watching",
+    "metrics",
+    "compute",
+)
+_TRAIN = (*_TRAIN_ALONE, "cluster")
 
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
@@ -212,6 +220,12 @@ COMMANDS: Mapping[str, Command] = {
         ("paths", "data", "schema", "input", *_TRAIN, "general"),
         stage_commands.run_train,
         "train --work_dir=work/census --model=wide_deep --epochs=10",
+    ),
+    "tune": Command(
+        "trains with several hyper-parameters, and says which are the best",
+        ("paths", "input", *_TRAIN_ALONE, "tuning", "general"),
+        tuning_command.run_tune,
+        "tune --work_dir=work/census --search='learning_rate=0.001..0.1:log'",
     ),
     "cluster": Command(
         "train in a local cluster of processes, from start to end",

@@ -21,6 +21,7 @@ from pipeline.flags.serving import ServingFlags
 from pipeline.flags.showing import ShowFlags
 from pipeline.flags.slicing import SlicingFlags
 from pipeline.flags.training import TrainingFlags
+from pipeline.flags.tuning import TuneFlags
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Invocation:
       exporting: Flags about what an exported version holds.
       serve: Flags about the local server.
       monitoring: Flags about TensorBoard.
+      tuning: Flags about the search for hyper-parameters.
       schema: Path of a schema.
       checks: Flags about checks of a dataset.
       showing: Flags about show.
@@ -63,6 +65,7 @@ class Invocation:
     exporting: ExportFlags
     serve: ServeFlags
     monitoring: MonitorFlags
+    tuning: TuneFlags
     schema: str | None
     checks: CheckFlags
     showing: ShowFlags

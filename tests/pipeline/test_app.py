@@ -109,6 +109,7 @@ FLAGS = {
     "warm_start": "warm_start_from warm_start_vars warm_start_map",
     "watching": "curves stall_seconds profile_steps",
     "monitoring": "monitor_host monitor_port",
+    "tuning": "search search_method trials prune tune_dir",
     "slicing": "slices slices_min_rows plots",
     "serving": "eval_split verify_rows keep_versions version checkpoint"
     " eval_only_once eval_timeout_secs",
@@ -424,6 +425,7 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
         "warm_start": ["--warm_start_from=a b"],
         "watching": ["--nocurves", "--profile_steps=3,5"],
         "monitoring": ["--monitor_port=6006"],
+        "tuning": ["--search=a=1..2; b=x|y", "--noprune"],
         "slicing": ["--slices=a b,c", "--plots"],
         "metrics": ["--metrics=f1@0.3,auc"],
         "compute": ["--xla", "--mixed_precision"],
