@@ -277,7 +277,7 @@ def _run(arguments: Sequence[str]) -> ExitCode:
             predicting=predicting.read(values),
             given=_given_flags(given),
             flagfile=_as_flagfile(name, values, topic_of),
-            console=Console(values.verbosity),
+            console=Console(values.verbosity, values.progress_seconds),
         )
     )
     return ExitCode.OK if ended is None else ended

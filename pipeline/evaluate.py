@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 import time
 
-from pipeline import checkpoints, damage, estimators, files, train_inputs
+from pipeline import (
+    checkpoints,
+    damage,
+    estimators,
+    files,
+    hooks,
+    hooks_stall,
+    train_inputs,
+)
 from pipeline import manifest as manifests
 from pipeline.console import Console
 from pipeline.dataset import Dataset
@@ -22,6 +30,7 @@ from pipeline.model_dir import TrainedModel
 
 _STAGE = "evaluate"
 METRICS_FILE = "metrics.json"
+_STALL_SECONDS = 60
 
 
 def _find_finished(directory: str, fingerprint: str) -> Manifest | None:
@@ -38,6 +47,13 @@ def _rows(dataset: Dataset, split: str, reading: InputFlags) -> int:
     if not reading.drop_remainder:
         return rows
     return rows - rows % train_inputs.EVAL_BATCH_SIZE
+
+
+def _hooks(console: Console, rows: int) -> list:
+    return [
+        hooks.RowsHook(console, _STAGE, rows, train_inputs.EVAL_BATCH_SIZE),
+        hooks_stall.StallHook(console, _STAGE, _STALL_SECONDS, None),
+    ]
 
 
 def _show(
@@ -107,7 +123,10 @@ def run(
             )
             with damage.explained(dataset, pinned.path):
                 found = trained.evaluate(
-                    input_fn, checkpoint_path=pinned.path, name=split
+                    input_fn,
+                    hooks=_hooks(console, rows),
+                    checkpoint_path=pinned.path,
+                    name=split,
                 )
                 seen = collected and collected.rows()
                 texts = {}

@@ -139,6 +139,15 @@ def _watching_hooks(
     return found
 
 
+def _evaluation_hooks(plan: Plan, runner: Runner, console: Console) -> list:
+    found = runner.evaluation_hooks()
+    seconds = plan.settings.watch.stall_seconds
+    if seconds:
+        # An evaluation is on one replica, whatever the training is on.
+        found.append(hooks_stall.StallHook(console, "evaluation", seconds, None))
+    return found
+
+
 def _evaluate_new(local: estimator.Estimator, spec: estimator.EvalSpec) -> Evaluate:
     def evaluate(checkpoint: str, is_last: bool) -> None:
         # What exporters make is no part of the cluster.
@@ -193,7 +202,7 @@ def make_job(
         steps=None,
         start_delay_secs=0,
         throttle_secs=0,
-        hooks=runner.evaluation_hooks(),
+        hooks=_evaluation_hooks(plan, runner, console),
         exporters=after_evaluation.make_exporters(plan, console),
     )
     # They run in this order: a checkpoint is evaluated before it is decided whether to

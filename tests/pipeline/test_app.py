@@ -134,7 +134,7 @@ FLAGS = {
     "publishing": "serving_dir reason",
     "notices": "webhook_command prometheus_file",
     "history": "to last",
-    "general": "help flagfile verbosity",
+    "general": "help flagfile progress_seconds verbosity",
 }
 
 
