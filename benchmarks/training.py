@@ -105,5 +105,7 @@ def monitoring(arguments, path: str, directory: str) -> None:
             for way in ("watched", "unwatched")
         ]
         found = measure.run_side_by_side(programs, arguments.runs)
-        measure.print_table(f"Training {model}, with its curves and without", found)
+        measure.print_table(
+            f"Training {model}, with its curves and without: processor time", found
+        )
         measure.print_ratio(found, "watched", "unwatched", 0.97)

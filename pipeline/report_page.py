@@ -24,7 +24,6 @@ def _facts(manifest: Manifest) -> Iterator[str]:
     results, settings = manifest.results, manifest.configuration
     facts = [
         ("model", settings.get("model", "")),
-        ("hyper-parameters", json.dumps(settings.get("hparams", {}))),
         ("step", f"{results['global_step']:,}"),
         ("training rows", f"{results['train_rows']:,}"),
         ("finished", manifest.finished),
@@ -40,7 +39,12 @@ def _facts(manifest: Manifest) -> Iterator[str]:
         )
     if results.get("stopped_early"):
         facts.append(("stopped early", results["stopped_early"]))
-    yield pages.table(("", ""), facts)
+    yield pages.table(("training", ""), facts)
+    hparams = settings.get("hparams", {})
+    yield pages.table(
+        ("hyper-parameter", ""),
+        [(name, json.dumps(value)) for name, value in sorted(hparams.items())],
+    )
 
 
 def _metrics(trained: Manifest, evaluated: Manifest | None) -> Iterator[str]:
