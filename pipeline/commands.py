@@ -277,6 +277,7 @@ COMMANDS: Mapping[str, Command] = {
             "input",
             "training",
             "evaluation",
+            "watching",
             "metrics",
             "compute",
             "serving",
