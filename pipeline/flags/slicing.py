@@ -52,7 +52,7 @@ def define(values: flags.FlagValues) -> None:
     flags.DEFINE_list(
         "slices",
         [],
-        "Columns by whose values metrics are given as well, e.g. sex,education: in"
+        "Columns by whose values metrics are given as well, e.g. gender,education: in"
         " slices.csv of the evaluation, in TensorBoard and in the report. Of numbers"
         " with many values, by quarters.",
         flag_values=values,
