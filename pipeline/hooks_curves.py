@@ -49,7 +49,7 @@ class SpeedHook(_v1.train.SessionRunHook):
     Args:
       directory: The model directory.
       batch_size: Examples in a step.
-      every_steps: Steps between points, at multiples of it; there is one at the end.
+      every_steps: Steps between points, at multiples of it, or one at the end.
       loop: Which steps a call of the session runs.
       sees_input: Whether the graph is one that `batches.arrivals` is for.
     """
@@ -76,11 +76,11 @@ class SpeedHook(_v1.train.SessionRunHook):
         del coord
         self._step = self._last = int(session.run(self._global_step))
         self._calls = 0
+        self._has_reported = False
         self._clear()
 
     def _clear(self) -> None:
         self._seconds = self._sampled_seconds = self._waited = 0.0
-        self._timed_calls = 0
 
     def before_run(self, run_context):
         del run_context
@@ -111,7 +111,9 @@ class SpeedHook(_v1.train.SessionRunHook):
             self._report(run_context.session)
 
     def end(self, session):
-        self._report(session)
+        # A point of the few steps since the last one would tell nothing.
+        if not self._has_reported:
+            self._report(session)
 
     def _report(self, session) -> None:
         step = int(session.run(self._global_step))
@@ -123,6 +125,7 @@ class SpeedHook(_v1.train.SessionRunHook):
             values[WAITING] = min(1.0, max(0.0, self._waited / self._sampled_seconds))
         _write(self._directory, step, values)
         self._step = self._last = step
+        self._has_reported = True
         self._clear()
 
 

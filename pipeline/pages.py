@@ -93,8 +93,11 @@ def chart(
     if not shown:
         return ""
     together = [point for points in shown.values() for point in points]
+    heights = [point[1] for point in together]
+    # The line of a constant stands in the middle of a range that means nothing.
+    ends = unit or (min(heights), max(heights))
     left, right = unit or _range([point[0] for point in together])
-    low, high = unit or _range([point[1] for point in together])
+    low, high = unit or _range(heights)
     drawn, legend = [], []
     for place, (name, points) in enumerate(shown.items()):
         colour = _PALETTE[place % len(_PALETTE)]
@@ -116,7 +119,7 @@ def chart(
         f'<svg class="chart" width="{_CHART[0]}" height="{_CHART[1]}" role="img">'
         f"{''.join(drawn)}</svg>"
         f"<div>{text(x)} {number(left)} to {number(right)};"
-        f" {number(low)} to {number(high)}</div></div>"
+        f" {number(ends[0])} to {number(ends[1])}</div></div>"
     )
 
 
