@@ -84,7 +84,9 @@ class SpeedHook(_v1.train.SessionRunHook):
 
     def before_run(self, run_context):
         del run_context
-        self._is_sample = self._calls % _SAMPLED_CALLS == 1
+        # The steps of which ProgressHook fetches the loss: each further set of what is
+        # fetched makes TensorFlow optimise the graph once more.
+        self._is_sample = self._step % _SAMPLED_CALLS == 0
         self._began = time.perf_counter()
         if not self._is_sample:
             return None
