@@ -48,8 +48,9 @@ def _arguments() -> argparse.Namespace:
         help="what to measure; also scaling (10 and 30 times the rows), workers (two"
         " processes against one), training (an Estimator against Keras fit), job"
         " (training from records against training from memory), strategies (a step by"
-        " each strategy, and of one and two workers), latency (answers of exports"
-        " against a SavedModel by hand) and quality (how well models predict)",
+        " each strategy, and of one and two workers), monitoring (training with its"
+        " curves against none), latency (answers of exports against a SavedModel by hand)"
+        " and quality (how well models predict)",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(_PARTS)
@@ -177,6 +178,7 @@ _PARTS = {
     "training": training.speed,
     "job": training.job,
     "strategies": training.strategies,
+    "monitoring": training.monitoring,
     "latency": latency.answers,
     "quality": _quality,
 }

@@ -20,7 +20,7 @@ def main(output: str, dataset_dir: str, model: str, rows: str, steps: str) -> No
         from pipeline import estimators, model_dir, train_inputs
         from pipeline.console import Console
         from pipeline.dataset import open_dataset
-        from pipeline.flags import evaluation, training, warm_start
+        from pipeline.flags import evaluation, training, warm_start, watching
         from pipeline.flags.input import InputFlags
 
         import_seconds = elapsed()
@@ -31,7 +31,7 @@ def main(output: str, dataset_dir: str, model: str, rows: str, steps: str) -> No
         "synthetic": InputFlags(input_fn="synthetic"),
     }[rows]
     values = training.flags.FlagValues()
-    for topic in (training, evaluation, warm_start):
+    for topic in (training, evaluation, warm_start, watching):
         topic.define(values)
     values(["benchmark", f"--model={model}", f"--batch_size={_BATCH_SIZE}"])
     flags = training.read(values)

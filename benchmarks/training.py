@@ -13,6 +13,7 @@ from benchmarks.measure import Program
 _CASES = (("small", 64, 6000), ("small", 512, 4000), ("large", 512, 500))
 _MODELS = ("keras_wide_deep", "wide_deep")
 _JOB_STEPS = "1500"
+_WATCHED_STEPS = "4000"
 # On one machine, whose cores they share: what is measured is what they cost.
 _NONE = "none"
 _STRATEGIES = {
@@ -93,3 +94,18 @@ def strategies(arguments, path: str, directory: str) -> None:
         if name != _NONE:
             measure.print_ratio(found, name, _NONE)
     measure.print_ratio(found, "ps, 2 workers", "ps, 1 worker")
+
+
+def monitoring(arguments, path: str, directory: str) -> None:
+    """The train command's curves, histograms and watching, against none of them."""
+    dataset = _labelled_dataset(path, directory)
+    for model in _MODELS:
+        programs = [
+            Program(way, "train_watched", (dataset, model, way, _WATCHED_STEPS))
+            for way in ("watched", "unwatched")
+        ]
+        found = measure.run_side_by_side(programs, arguments.runs)
+        measure.print_table(
+            f"Training {model}, with its curves and without: processor time", found
+        )
+        measure.print_ratio(found, "watched", "unwatched", 0.97)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from model_fns import hparams, optimizers, step_loop
+from model_fns import curves, hparams, optimizers, step_loop
 from pipeline.compat import estimator, tf, tf_keras
 from pipeline.types import UserError
 
@@ -141,7 +141,7 @@ def model_fn_from_keras(
             step,
             features,
             labels,
-            before=lambda: optimizers.reported_rate(optimizer),
+            before=lambda: curves.report_rate(optimizer),
         )
         return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 

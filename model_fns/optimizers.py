@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from model_fns import decoupled, fast_adam, hparams, schedules
+from model_fns import curves, decoupled, fast_adam, hparams, schedules
 from pipeline.compat import tf, tf_keras
 from pipeline.types import UserError
 
@@ -46,32 +46,6 @@ def check(optimizer: Optimizer) -> None:
             f" Estimator; use one of tf_keras.optimizers.legacy, e.g. legacy.{name}, or"
             " of tf.compat.v1.train"
         )
-
-
-def reported_rate(optimizer: Optimizer) -> list[tf.Tensor]:
-    """Adds the learning rate to the summaries, where it is known, and returns it.
-
-    The caller changes variables after it, so that it is the rate of this step.
-    """
-    if isinstance(optimizer, legacy.Optimizer):
-        rate = optimizer._decayed_lr(tf.float32)
-    else:
-        rate = getattr(optimizer, "_lr", getattr(optimizer, "_learning_rate", None))
-        rate = rate() if callable(rate) else rate
-        if rate is None:
-            return []
-    rate = tf.cast(rate, tf.float32)
-    if _is_first_replica():
-        # Not summary.scalar, whose name would depend on the scope and on other names.
-        summary = tf.raw_ops.ScalarSummary(tags="learning_rate", values=rate)
-        _v1.add_to_collection(_v1.GraphKeys.SUMMARIES, summary)
-    return [rate]
-
-
-def _is_first_replica() -> bool:
-    """Whether this is the replica that writes summaries: a tag may be there once."""
-    context = tf.distribute.get_replica_context()
-    return context is None or not tf.get_static_value(context.replica_id_in_sync_group)
 
 
 def count_in(optimizer: Optimizer, updates: tf.Variable) -> None:
@@ -136,9 +110,10 @@ def train_op(
             " nothing to train"
         )
     gradients, variables = zip(*used, strict=True)
+    curves.report_gradients(gradients)
     if accumulate == 1:
         count_in(optimizer, step)
-        with tf.control_dependencies(reported_rate(optimizer)):
+        with tf.control_dependencies(curves.report_rate(optimizer)):
             return _apply(optimizer, gradients, variables, step)
     if replicas > 1:
         raise UserError("accumulate in --hparams needs training on one replica")
@@ -179,7 +154,7 @@ def _accumulated(
     count_in(optimizer, updates)
     # What the branch below needs must be made outside of it.
     optimizer._create_all_weights(list(variables))
-    with tf.control_dependencies(reported_rate(optimizer)):
+    with tf.control_dependencies(curves.report_rate(optimizer)):
         added = [
             total.assign_add(tf.convert_to_tensor(gradient), read_value=False)
             for total, gradient in zip(sums, gradients, strict=True)

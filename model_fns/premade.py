@@ -5,7 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from model_fns import embeddings, feature_columns, heads, optimizers, premade_hparams
+from model_fns import (
+    curves,
+    embeddings,
+    feature_columns,
+    heads,
+    optimizers,
+    premade_hparams,
+)
 from pipeline.compat import estimator
 from pipeline.types import Constants, Declaration, UserError, is_number
 
@@ -79,8 +86,10 @@ def build_linear(
     # Callables: an optimizer instance fails over replicas and, on a remote cluster,
     # leaves the global step where it was.
     def optimizer():
-        return _ftrl(
-            lambda: settings.learning_rate, lambda: settings.l1, lambda: settings.l2
+        return curves.watched(
+            _ftrl(
+                lambda: settings.learning_rate, lambda: settings.l1, lambda: settings.l2
+            )
         )
 
     return wrapped(
@@ -115,7 +124,7 @@ def build_dnn(
             head,
             list(settings.hidden_units),
             columns,
-            optimizer=lambda: optimizers.make(settings),
+            optimizer=lambda: curves.watched(optimizers.make(settings)),
             dropout=settings.dropout or None,
             batch_norm=settings.batch_norm,
             config=config,
@@ -136,11 +145,12 @@ def build_wide_deep(
     head = _head(declaration, settings)
 
     def wide_optimizer():
-        return _ftrl(
+        ftrl = _ftrl(
             lambda: settings.wide_learning_rate,
             lambda: settings.wide_l1,
             lambda: settings.wide_l2,
         )
+        return curves.watched(ftrl, "wide")
 
     return wrapped(
         lambda: estimator.DNNLinearCombinedEstimator(
@@ -148,7 +158,7 @@ def build_wide_deep(
             linear_feature_columns=wide,
             linear_optimizer=wide_optimizer,
             dnn_feature_columns=deep,
-            dnn_optimizer=lambda: optimizers.make(settings),
+            dnn_optimizer=lambda: curves.watched(optimizers.make(settings)),
             dnn_hidden_units=list(settings.hidden_units),
             dnn_dropout=settings.dropout or None,
             batch_norm=settings.batch_norm,
@@ -183,7 +193,9 @@ def build_baseline(
     def model_fn(features, labels, mode, config):
         premade = estimator.BaselineEstimator(
             head,
-            optimizer=lambda: optimizers.legacy.Ftrl(lambda: settings.learning_rate),
+            optimizer=lambda: curves.watched(
+                optimizers.legacy.Ftrl(lambda: settings.learning_rate)
+            ),
             config=config,
         )
         return premade.model_fn(_FirstOnly(features), labels, mode, config)

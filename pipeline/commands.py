@@ -11,16 +11,19 @@ from pipeline import (
     environment,
     exec_script,
     files,
+    monitor,
     predict,
     show,
     show_models,
     stage_commands,
 )
+from pipeline import manifest as manifests
 from pipeline.cluster import command as cluster_command
 from pipeline.dataset import open_dataset
 from pipeline.invocation import Invocation
 from pipeline.preprocess.sources import registry as sources_registry
 from pipeline.retraining import commands as retraining
+from pipeline.tuning import command as tuning_command
 from pipeline.types import ExitCode, UserError
 
 
@@ -71,6 +74,13 @@ def run_serve(call: Invocation) -> None:
     server.start(call.paths.export, call.serving.version, call.serve, call.console)
 
 
+def run_monitor(call: Invocation) -> None:
+    chosen = "model_dir" in call.given
+    directory = call.paths.model if chosen else call.paths.work_dir
+    monitor.check(directory)
+    monitor.start(directory, call.monitoring, call.console)
+
+
 def _path(given: str) -> str:
     return os.path.abspath(os.path.expanduser(given.strip()))
 
@@ -101,6 +111,16 @@ def run_check(call: Invocation) -> None:
         )
 
 
+def _render(directory: str) -> str:
+    # Arrow takes a moment to import.
+    from pipeline import report_page, show_page
+
+    found = manifests.read(directory)
+    if found is not None and found.stage == "train":
+        return report_page.render(os.path.abspath(directory))
+    return show_page.render(directory)
+
+
 def run_show(call: Invocation) -> None:
     if len(call.arguments) != 1:
         raise UserError(
@@ -109,11 +129,8 @@ def run_show(call: Invocation) -> None:
         )
     directory = call.arguments[0].rstrip(os.sep) or os.sep
     if call.showing.format == "html":
-        # Arrow takes a moment to import.
-        from pipeline import show_page
-
         output = _path(call.output or f"{directory}.html")
-        files.write_atomically(output, show_page.render(directory))
+        files.write_atomically(output, _render(directory))
         call.console.result(f"page: {output}")
     elif call.output:
         raise UserError("--output is for --format=html")
@@ -157,7 +174,15 @@ class Command:
     execute: Callable[[Sequence[str]], None] | None = None
 
 
-_TRAIN = ("training", "evaluation", "warm_start", "metrics", "compute", "cluster")
+_TRAIN_ALONE = (
+    "training",
+    "evaluation",
+    "warm_start",
+    "watching",
+    "metrics",
+    "compute",
+)
+_TRAIN = (*_TRAIN_ALONE, "cluster")
 
 COMMANDS: Mapping[str, Command] = {
     "run": Command(
@@ -171,6 +196,7 @@ COMMANDS: Mapping[str, Command] = {
             "input",
             *_TRAIN,
             "serving",
+            "slicing",
             "exporting",
             "general",
         ),
@@ -195,6 +221,12 @@ COMMANDS: Mapping[str, Command] = {
         stage_commands.run_train,
         "train --work_dir=work/census --model=wide_deep --epochs=10",
     ),
+    "tune": Command(
+        "trains with several hyper-parameters, and says which are the best",
+        ("paths", "input", *_TRAIN_ALONE, "tuning", "general"),
+        tuning_command.run_tune,
+        "tune --work_dir=work/census --search='learning_rate=0.001..0.1:log'",
+    ),
     "cluster": Command(
         "train in a local cluster of processes, from start to end",
         ("launcher", "general"),
@@ -211,6 +243,7 @@ COMMANDS: Mapping[str, Command] = {
             "input",
             "training",
             "serving",
+            "slicing",
             "metrics",
             "compute",
             "general",
@@ -245,6 +278,7 @@ COMMANDS: Mapping[str, Command] = {
             "input",
             "training",
             "evaluation",
+            "watching",
             "metrics",
             "compute",
             "serving",
@@ -306,6 +340,12 @@ COMMANDS: Mapping[str, Command] = {
         ("paths", "training", "serving", "serve", "general"),
         run_serve,
         "serve --work_dir=work/census --port=8501",
+    ),
+    "monitor": Command(
+        "TensorBoard on the models of a work directory, or on a model directory",
+        ("paths", "monitoring", "general"),
+        run_monitor,
+        "monitor --work_dir=work/census",
     ),
     "show": Command(
         "what a dataset, model, evaluation or export directory holds",

@@ -17,9 +17,12 @@ class Console:
 
     Attributes:
       verbosity: Below 0 only errors are printed.
+      log_seconds: Seconds between progress lines where they are not redrawn; None
+        stands for ten.
     """
 
     verbosity: int = 0
+    log_seconds: float | None = None
 
     def progress(self, text: str) -> None:
         """Prints a line about what is being done."""
@@ -43,7 +46,7 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """A progress line: redrawn on a terminal, every ten seconds in a log.
+    """A progress line: redrawn on a terminal, every ten seconds or so in a log.
 
     Args:
       console: Where to print.
@@ -85,7 +88,9 @@ class Progress:
           share: How much of all is done, 0 to 1, where no total is known.
         """
         terminal = sys.stderr.isatty()
-        every = _TERMINAL_EVERY_SECONDS if terminal else _LOG_EVERY_SECONDS
+        every = self._console.log_seconds or _LOG_EVERY_SECONDS
+        if terminal:
+            every = _TERMINAL_EVERY_SECONDS
         now = time.monotonic()
         if self._console.verbosity < 0 or now - self._last < every:
             return

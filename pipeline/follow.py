@@ -11,6 +11,8 @@ from pipeline.estimator_options import DEFAULT_OPTIONS, EstimatorOptions
 from pipeline.flags.input import DEFAULT as DEFAULT_INPUT
 from pipeline.flags.input import InputFlags
 from pipeline.flags.serving import ServingFlags
+from pipeline.flags.slicing import DEFAULT as DEFAULT_SLICING
+from pipeline.flags.slicing import SlicingFlags
 from pipeline.manifest import Manifest
 from pipeline.types import ExitCode, UserError
 
@@ -26,6 +28,7 @@ def _evaluate(
     console: Console,
     options: EstimatorOptions,
     reading: InputFlags,
+    slicing: SlicingFlags,
 ) -> Manifest | None:
     """Returns the evaluation; None where training has removed the checkpoint."""
     try:
@@ -38,6 +41,7 @@ def _evaluate(
             str(step),
             options,
             reading,
+            slicing,
         )
     except UserError:
         if any(c.step == step for c in checkpoints.listed(model_directory)):
@@ -53,6 +57,7 @@ def run(
     console: Console,
     options: EstimatorOptions = DEFAULT_OPTIONS,
     reading: InputFlags = DEFAULT_INPUT,
+    slicing: SlicingFlags = DEFAULT_SLICING,
 ) -> Manifest:
     """Evaluates every new checkpoint until the training has ended.
 
@@ -67,6 +72,7 @@ def run(
       console: Where to print.
       options: Further metrics, and how numbers are computed.
       reading: The input flags.
+      slicing: By which columns metrics are given as well.
 
     Returns:
       The last evaluation.
@@ -93,6 +99,7 @@ def run(
                 console,
                 options,
                 reading,
+                slicing,
             )
             if found is not None:
                 last = found

@@ -62,3 +62,36 @@ class ProgressHook(_v1.train.SessionRunHook):
     def end(self, session):
         del session
         self._progress.close()
+
+
+class RowsHook(_v1.train.SessionRunHook):
+    """Shows rows, rows/s and time left of an evaluation.
+
+    Args:
+      console: Where to print.
+      stage: First word of the line.
+      rows: How many there are.
+      batch_size: Rows of a step; the last one may have fewer.
+    """
+
+    def __init__(self, console: Console, stage: str, rows: int, batch_size: int):
+        self._console = console
+        self._stage = stage
+        self._rows = rows
+        self._batch_size = batch_size
+
+    def after_create_session(self, session, coord):
+        del session, coord
+        self._done = 0
+        self._progress = Progress(
+            self._console, self._stage, "row", self._rows, speed_unit="rows"
+        )
+
+    def after_run(self, run_context, run_values):
+        del run_context, run_values
+        self._done = min(self._done + self._batch_size, self._rows)
+        self._progress.update(self._done)
+
+    def end(self, session):
+        del session
+        self._progress.close()

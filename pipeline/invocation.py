@@ -12,13 +12,16 @@ from pipeline.flags.data import DataFlags
 from pipeline.flags.exporting import ExportFlags
 from pipeline.flags.input import InputFlags
 from pipeline.flags.launcher import LauncherFlags
+from pipeline.flags.monitoring import MonitorFlags
 from pipeline.flags.paths import Paths
 from pipeline.flags.predicting import PredictFlags
 from pipeline.flags.retraining import RetrainingFlags
 from pipeline.flags.serve import ServeFlags
 from pipeline.flags.serving import ServingFlags
 from pipeline.flags.showing import ShowFlags
+from pipeline.flags.slicing import SlicingFlags
 from pipeline.flags.training import TrainingFlags
+from pipeline.flags.tuning import TuneFlags
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +35,11 @@ class Invocation:
       input: Flags about how rows are read.
       training: Flags about training.
       serving: Flags about evaluation, export and prediction.
+      slicing: Flags about the details of an evaluation.
       exporting: Flags about what an exported version holds.
       serve: Flags about the local server.
+      monitoring: Flags about TensorBoard.
+      tuning: Flags about the search for hyper-parameters.
       schema: Path of a schema.
       checks: Flags about checks of a dataset.
       showing: Flags about show.
@@ -55,8 +61,11 @@ class Invocation:
     input: InputFlags
     training: TrainingFlags
     serving: ServingFlags
+    slicing: SlicingFlags
     exporting: ExportFlags
     serve: ServeFlags
+    monitoring: MonitorFlags
+    tuning: TuneFlags
     schema: str | None
     checks: CheckFlags
     showing: ShowFlags

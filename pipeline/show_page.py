@@ -1,21 +1,16 @@
-"""A dataset as one static HTML page, for browsers without a network.
-
-All values come from data, so none is trusted: every text is escaped, nothing is a
-link, and the page's own policy forbids scripts and any loading.
-"""
+"""A dataset as one static HTML page."""
 
 from __future__ import annotations
 
-import html
 import itertools
 import json
 import os
-import string
 from collections.abc import Iterator
 
 import numpy as np
 
 from pipeline import dataset as datasets
+from pipeline import pages
 from pipeline.dataset import Dataset
 from pipeline.preprocess import accumulators
 from pipeline.preprocess.statistics import ColumnStatistics
@@ -24,52 +19,7 @@ from pipeline.preprocess.statistics_proto import equal_width_histogram
 _BARS = 20
 _TOP = 10
 _REJECTS = 20
-_LONGEST = 200
 _WIDTH, _HEIGHT = 400, 80
-_PAGE = string.Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'">
-<title>$title</title>
-<style>
-body {font: 14px sans-serif; margin: 2em; max-width: 60em}
-table {border-collapse: collapse; margin: .5em 0}
-td, th {padding: .15em .8em; text-align: right; border-bottom: 1px solid #ddd}
-td:first-child, th:first-child, td.text {text-align: left; overflow-wrap: anywhere}
-section {border-top: 2px solid #888; margin-top: 1.5em}
-rect {fill: #4878a8}
-</style>
-</head>
-<body>
-<h1>$title</h1>
-$body
-</body>
-</html>
-""")
-
-
-def _text(value: object) -> str:
-    """Escapes a value of whatever origin, cut to what fits a page."""
-    if isinstance(value, bytes):
-        value = value.decode(errors="backslashreplace")
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
-    if len(shown) > _LONGEST:
-        shown = shown[:_LONGEST] + "..."
-    return html.escape(shown, quote=True)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.6g}"
-
-
-def _table(header: tuple[str, ...], rows: Iterator[tuple[object, ...]]) -> str:
-    def line(cells: tuple[object, ...], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{_text(c)}</{tag}>" for c in cells) + "</tr>"
-
-    lines = [line(header, "th"), *(line(row, "td") for row in rows)]
-    return "<table>\n" + "\n".join(lines) + "\n</table>"
 
 
 def _histogram(column: ColumnStatistics) -> str:
@@ -83,12 +33,12 @@ def _histogram(column: ColumnStatistics) -> str:
         bars.append(
             f'<rect x="{place * step:.1f}" y="{_HEIGHT - height:.1f}"'
             f' width="{step - 1:.1f}" height="{height:.1f}"><title>'
-            f"{_number(edges[place])} to {_number(edges[place + 1])}: {count:,.0f}"
+            f"{pages.number(edges[place])} to {pages.number(edges[place + 1])}: {count:,.0f}"
             "</title></rect>"
         )
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img">{"".join(bars)}</svg>'
-        f"<div>{_number(edges[0])} to {_number(edges[-1])}</div>"
+        f"<div>{pages.number(edges[0])} to {pages.number(edges[-1])}</div>"
     )
 
 
@@ -97,7 +47,7 @@ def _top_values(column: ColumnStatistics) -> str:
     for value, count in column.values.most_frequent(_TOP):
         width = _WIDTH * count / max(column.present, 1)
         lines.append(
-            f'<tr><td class="text">{_text(value)}</td><td>{count:,}</td><td class="text">'
+            f'<tr><td class="text">{pages.text(value)}</td><td>{count:,}</td><td class="text">'
             f'<svg width="{_WIDTH}" height="12"><rect width="{width:.1f}" height="12">'
             "</rect></svg></td></tr>"
         )
@@ -109,7 +59,7 @@ def _top_values(column: ColumnStatistics) -> str:
 
 
 def _column(name: str, column: ColumnStatistics) -> Iterator[str]:
-    yield f"<section><h3>{_text(name)} <small>{column.type.value}</small></h3>"
+    yield f"<section><h3>{pages.text(name)} <small>{column.type.value}</small></h3>"
     share = f" ({column.missing / column.count:.1%})" if column.count else ""
     facts = [("missing", f"{column.missing:,}{share}")]
     if column.id_buckets is not None:
@@ -119,12 +69,12 @@ def _column(name: str, column: ColumnStatistics) -> Iterator[str]:
     if column.points.total:
         quartiles = column.points.quantiles(np.arange(5) / 4).tolist()
         facts += [
-            ("mean", _number(column.moments.mean)),
-            ("standard deviation", _number(column.moments.variance**0.5)),
+            ("mean", pages.number(column.moments.mean)),
+            ("standard deviation", pages.number(column.moments.variance**0.5)),
             ("zeros", f"{column.zeros:,}"),
-            ("min, quartiles, max", ", ".join(map(_number, quartiles))),
+            ("min, quartiles, max", ", ".join(map(pages.number, quartiles))),
         ]
-    yield _table(("", "all rows"), iter(facts))
+    yield pages.table(("", "all rows"), iter(facts))
     if column.points.total:
         yield _histogram(column)
     if column.values is not None and column.present:
@@ -138,22 +88,23 @@ def _rejects(path: str) -> Iterator[str]:
     if first:
         yield f"<h2>First {len(first)} rejected rows</h2>"
         rows = ((r["file"], r["line"], r["reason"], r["text"]) for r in first)
-        yield _table(("file", "line", "reason", "row"), rows)
+        yield pages.table(("file", "line", "reason", "row"), rows)
 
 
-def _body(dataset: Dataset) -> Iterator[str]:
+def body(dataset: Dataset) -> Iterator[str]:
+    """Yields what a page says about a dataset, as HTML."""
     results = dataset.manifest.results
     written = results["rows_written"]
     yield (
-        f"<p>Finished {_text(dataset.manifest.finished)}. Rows read"
+        f"<p>Finished {pages.text(dataset.manifest.finished)}. Rows read"
         f" {results['rows_read']:,} = written {sum(written.values()):,} + rejected"
         f" {results['rows_rejected']:,}.</p>"
     )
     yield "<h2>Splits</h2>"
-    yield _table(("split", "rows"), ((s, f"{n:,}") for s, n in written.items()))
+    yield pages.table(("split", "rows"), ((s, f"{n:,}") for s, n in written.items()))
     if results["rejected_by_column"]:
         yield "<h2>Rejected rows</h2>"
-        yield _table(
+        yield pages.table(
             ("column", "rows", "first reason"),
             (
                 (column or "the row as a whole", n, results["first_reason"][column])
@@ -173,6 +124,4 @@ def render(directory: str) -> str:
     Raises:
       UserError: There is no finished dataset, or a file of it is damaged.
     """
-    dataset = datasets.open_dataset(directory)
-    title = _text(f"Dataset {directory}")
-    return _PAGE.substitute(title=title, body="\n".join(_body(dataset)))
+    return pages.page(f"Dataset {directory}", body(datasets.open_dataset(directory)))

@@ -17,7 +17,9 @@ from pipeline import (
     evaluations,
     event_files,
     files,
+    hparams_summaries,
     model_dir,
+    projector,
     recovery,
     saving_hooks,
     train_inputs,
@@ -255,6 +257,12 @@ def _train_through_faults(
     return _train_and_evaluate(plan, dataset, start_step, runner, console)
 
 
+def _describe(plan: Plan) -> None:
+    """Writes what TensorBoard shows of the model beside its curves."""
+    hparams_summaries.write(plan.model, plan.max_steps)
+    projector.write(plan.model, estimators.latest_checkpoint(plan.model)[0])
+
+
 def _train(
     plan: Plan, dataset: Dataset, start_step: int, runner: Runner, console: Console
 ) -> _Ending:
@@ -329,6 +337,7 @@ def run(
                 plan, dataset, start_step, runner or running.alone(), console
             )
             _say_end(plan, start_step, ending, console)
+            _describe(plan)
             manifest = manifests.write(
                 directory,
                 _STAGE,

@@ -11,6 +11,9 @@ from pipeline import (
     environment,
     estimators,
     hooks,
+    hooks_curves,
+    hooks_profile,
+    hooks_stall,
     saving_hooks,
     train_inputs,
     warm_start,
@@ -71,13 +74,17 @@ def _saving_hooks(
     evaluating: Sequence,
 ) -> list:
     settings = plan.settings
+    further = list(evaluating)
+    # Others save aside, for nobody to look at.
+    if settings.watch.curves and directory == plan.model.directory:
+        further.insert(0, hooks_curves.HistogramsListener(directory))
     found = [
         saving_hooks.CheckpointHook(
             directory,
             plan.eval_steps,
             loop.longest,
             start_step,
-            [guard, *evaluating],
+            [guard, *further],
         )
     ]
     every = settings.checkpoint_steps
@@ -91,6 +98,53 @@ def _saving_hooks(
                 loop.longest,
             )
         )
+    return found
+
+
+def _watching_hooks(
+    plan: Plan, loop: StepLoop, runner: Runner, console: Console
+) -> list:
+    """Returns the leader's hooks that only look at the training.
+
+    They stand before those that save and evaluate, whose time is not a step's.
+    """
+    settings, directory = plan.settings, plan.model.directory
+    watch = settings.watch
+    # In loops and over replicas batches are taken where nobody can look.
+    sees_input = runner.is_plain and loop.longest == 1
+    found: list = [hooks.ProgressHook(console, settings.batch_size, loop)]
+    if watch.profile_steps is not None:
+        found.append(
+            hooks_profile.ProfileHook(
+                directory, *watch.profile_steps, loop, sees_input, console
+            )
+        )
+    if watch.curves:
+        found.append(
+            hooks_curves.SpeedHook(
+                directory,
+                settings.batch_size,
+                settings.summary_steps,
+                loop,
+                sees_input,
+            )
+        )
+    if watch.stall_seconds:
+        waits_for = None
+        if not sees_input:
+            waits_for = hooks_stall.waits_for(runner.distribution.choice)
+        found.append(
+            hooks_stall.StallHook(console, "train", watch.stall_seconds, waits_for)
+        )
+    return found
+
+
+def _evaluation_hooks(plan: Plan, runner: Runner, console: Console) -> list:
+    found = runner.evaluation_hooks()
+    seconds = plan.settings.watch.stall_seconds
+    if seconds:
+        # An evaluation is on one replica, whatever the training is on.
+        found.append(hooks_stall.StallHook(console, "evaluation", seconds, None))
     return found
 
 
@@ -148,7 +202,7 @@ def make_job(
         steps=None,
         start_delay_secs=0,
         throttle_secs=0,
-        hooks=runner.evaluation_hooks(),
+        hooks=_evaluation_hooks(plan, runner, console),
         exporters=after_evaluation.make_exporters(plan, console),
     )
     # They run in this order: a checkpoint is evaluated before it is decided whether to
@@ -156,7 +210,7 @@ def make_job(
     found: list = []
     guard = NanWeightsListener()
     if runner.distribution.choice.cluster.is_leader:
-        found.append(hooks.ProgressHook(console, settings.batch_size, loop))
+        found += _watching_hooks(plan, loop, runner, console)
     place = runner.saves_to(directory)
     if place is not None:
         listeners = []

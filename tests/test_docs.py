@@ -27,6 +27,7 @@ PAGES += (
     "docs/distribution.md",
 )
 PAGES += ("docs/retraining.md",)
+PAGES += ("docs/monitoring.md",)
 _COMMAND = re.compile(r"^    (?:\.venv/bin/)?python -m pipeline (?!COMMAND)(.+)$", re.M)
 
 

@@ -14,6 +14,14 @@ def define(values: flags.FlagValues) -> None:
         " it on the command line win.",
         flag_values=values,
     )
+    flags.DEFINE_float(
+        "progress_seconds",
+        10.0,
+        "Seconds between progress lines in a log; on a terminal a line is redrawn.",
+        lower_bound=0.1,
+        upper_bound=86400.0,
+        flag_values=values,
+    )
     flags.DEFINE_integer(
         "verbosity",
         0,

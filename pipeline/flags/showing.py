@@ -14,7 +14,7 @@ class ShowFlags:
     """Settings of show, as given.
 
     Attributes:
-      format: text, or html for a page about a dataset.
+      format: text, or html for a page about a dataset or a model.
       rows: Print so many rows of a dataset; 0 describes it instead.
       split: Which split they are of.
     """
@@ -29,7 +29,7 @@ def define(values: flags.FlagValues) -> None:
         "format",
         "text",
         FORMATS,
-        "text, or html: one page about a dataset, with histograms, that needs no"
+        "text, or html: one page about a dataset or a model, with histograms or curves, that needs no"
         " network; written to --output.",
         flag_values=values,
     )

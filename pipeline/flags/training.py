@@ -7,9 +7,10 @@ import math
 
 from absl import flags
 
-from pipeline.flags import evaluation, warm_start
+from pipeline.flags import evaluation, warm_start, watching
 from pipeline.flags.evaluation import EvaluationFlags
 from pipeline.flags.warm_start import WarmStartFlags
+from pipeline.flags.watching import WatchFlags
 
 ON_CHANGE = ("stop", "restart", "continue")
 _MAX_COUNT = 2**31 - 1
@@ -37,6 +38,7 @@ class TrainingFlags:
       max_train_seconds: Seconds after which training pauses; None means never.
       evaluation: About evaluations while training.
       warm_start: About beginning from another model.
+      watch: About watching the training.
     """
 
     model: str
@@ -55,6 +57,7 @@ class TrainingFlags:
     steps_per_run: int = 1
     evaluation: EvaluationFlags = EvaluationFlags()
     warm_start: WarmStartFlags = WarmStartFlags()
+    watch: WatchFlags = WatchFlags()
 
 
 def define(values: flags.FlagValues) -> None:
@@ -204,4 +207,5 @@ def read(values: flags.FlagValues) -> TrainingFlags:
         steps_per_run=values.steps_per_run,
         evaluation=evaluation.read(values),
         warm_start=warm_start.read(values),
+        watch=watching.read(values),
     )

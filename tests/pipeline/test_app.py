@@ -107,6 +107,10 @@ FLAGS = {
     " early_stopping_metric early_stopping_mode early_stopping_patience"
     " early_stopping_patience_steps early_stopping_min_delta",
     "warm_start": "warm_start_from warm_start_vars warm_start_map",
+    "watching": "curves stall_seconds profile_steps",
+    "monitoring": "monitor_host monitor_port",
+    "tuning": "search search_method trials prune tune_dir",
+    "slicing": "slices slices_min_rows plots",
     "serving": "eval_split verify_rows keep_versions version checkpoint"
     " eval_only_once eval_timeout_secs",
     "exporting": "forward_features formats export_embeddings",
@@ -130,7 +134,7 @@ FLAGS = {
     "publishing": "serving_dir reason",
     "notices": "webhook_command prometheus_file",
     "history": "to last",
-    "general": "help flagfile verbosity",
+    "general": "help flagfile progress_seconds verbosity",
 }
 
 
@@ -419,6 +423,10 @@ def test_the_flagfile_of_a_command_repeats_it(place, name, monkeypatch):
         "training": ["--hparams=hidden_units=[64, 32],dropout=0.1", "--epochs=0.5"],
         "evaluation": ["--eval_steps=7", "--best_metric=auc"],
         "warm_start": ["--warm_start_from=a b"],
+        "watching": ["--nocurves", "--profile_steps=3,5"],
+        "monitoring": ["--monitor_port=6006"],
+        "tuning": ["--search=a=1..2; b=x|y", "--noprune"],
+        "slicing": ["--slices=a b,c", "--plots"],
         "metrics": ["--metrics=f1@0.3,auc"],
         "compute": ["--xla", "--mixed_precision"],
         "serving": ["--verify_rows=0", "--eval_split=eval"],

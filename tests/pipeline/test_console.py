@@ -72,6 +72,14 @@ def test_log_gets_a_line_every_ten_seconds(clock, capsys):
     )
 
 
+def test_log_lines_as_often_as_asked(clock, capsys):
+    progress = Progress(Console(log_seconds=2), "train", "step", total=10)
+    for _ in range(4):
+        clock.now += 1
+        progress.update(5)
+    assert capsys.readouterr().err.count("train: step 5 of 10") == 2
+
+
 def test_unknown_total(clock, capsys):
     progress = Progress(Console(), "read", "rows")
     clock.now += 10

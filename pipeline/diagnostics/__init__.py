@@ -1,0 +1,1 @@
+"""What an evaluation tells beyond its metrics: curves, tables and slices."""

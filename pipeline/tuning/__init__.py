@@ -1,0 +1,1 @@
+"""A search for hyper-parameters: trials, each a training of its own."""
