@@ -70,7 +70,9 @@ EXTRAS = {
     "litert": ["ai-edge-litert>=2.1,<3"],
     "onnx": ["tf2onnx>=1.17,<2", "onnxruntime>=1.20,<2"],
     "openvino": ["openvino>=2025.0"],
+    "plots": ["matplotlib>=3.8"],
     "serve": ["starlette>=0.46,<2", "uvicorn>=0.34,<1"],
+    "tune": ["optuna>=4.0,<6"],
 }
 # tf2onnx's onnx must fit TensorFlow's ml-dtypes.
 ONNX_OF_STACK = {"2.21": ["onnx>=1.19"], "2.15": ["onnx>=1.17,<1.19"]}
