@@ -47,6 +47,12 @@ def _below(place: str, fields: dict[str, str]) -> dict[str, str]:
     return {f"{place}.{name}".rstrip("."): value for name, value in fields.items()}
 
 
+_JOB = {
+    "": "metadata spec",
+    "spec": """activeDeadlineSeconds backoffLimit completionMode completions
+        parallelism podFailurePolicy suspend template ttlSecondsAfterFinished""",
+    **_below("spec.template", _POD),
+}
 FIELDS = {
     ("kubeflow.org/v1", "TFJob"): {
         **_TOP,
@@ -57,11 +63,12 @@ FIELDS = {
         "spec.tfReplicaSpecs.*": "replicas restartPolicy template",
         **_below("spec.tfReplicaSpecs.*.template", _POD),
     },
-    ("batch/v1", "Job"): {
+    ("batch/v1", "Job"): {**_JOB, **_TOP},
+    ("batch/v1", "CronJob"): {
         **_TOP,
-        "spec": """activeDeadlineSeconds backoffLimit completionMode completions
-            parallelism podFailurePolicy suspend template ttlSecondsAfterFinished""",
-        **_below("spec.template", _POD),
+        "spec": """concurrencyPolicy failedJobsHistoryLimit jobTemplate schedule
+            startingDeadlineSeconds successfulJobsHistoryLimit suspend timeZone""",
+        **_below("spec.jobTemplate", _JOB),
     },
     ("v1", "PersistentVolumeClaim"): {
         **_TOP,
@@ -112,12 +119,12 @@ def test_what_the_operator_asks_of_a_job():
     assert ExitCode.PREEMPTED == 143
 
 
-def test_all_files_share_the_volume():
+@pytest.mark.parametrize("name", ["preprocess.yaml", "tfjob.yaml"])
+def test_the_steps_of_the_job_share_the_volume(name):
     claim = _load(ROOT / "deploy" / "volume.yaml")
     assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
-    for path in FILES:
-        if path.name != "volume.yaml":
-            assert f"claimName: {claim['metadata']['name']}" in path.read_text()
+    claimed = f"claimName: {claim['metadata']['name']}"
+    assert claimed in (ROOT / "deploy" / name).read_text()
 
 
 def _as_the_operator_says(job: dict) -> dict[tuple[str, int], str]:
