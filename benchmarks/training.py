@@ -10,7 +10,7 @@ from benchmarks.measure import Program
 
 # Network, rows in a batch, steps: a network whose step costs no more than the call that
 # runs it, a common one, and one whose embeddings cost most.
-_CASES = (("small", 64, 6000), ("small", 512, 4000), ("large", 512, 500))
+_CASES = (("small", 64, 6000), ("small", 512, 8000), ("large", 512, 500))
 _MODELS = ("keras_wide_deep", "wide_deep")
 _JOB_STEPS = "1500"
 _WATCHED_STEPS = "4000"
