@@ -147,13 +147,7 @@ def link(path: str, directory: str) -> str:
     if not any(part.endswith(".index") for part in sources):
         raise FileNotFoundError(path)
     for source in sources:
-        target = os.path.join(directory, os.path.basename(source))
-        try:
-            os.link(source, target)
-        except FileNotFoundError:
-            raise
-        except OSError:
-            shutil.copyfile(source, target)
+        files.link_or_copy(source, os.path.join(directory, os.path.basename(source)))
     return os.path.join(directory, os.path.basename(path))
 
 

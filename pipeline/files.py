@@ -8,6 +8,7 @@ import fcntl
 import glob
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -100,6 +101,17 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def finite_or_null(value: Any) -> Any:
+    """Returns a JSON value with null for NaN and infinity, for which JSON has no words."""
+    if isinstance(value, dict):
+        return {name: finite_or_null(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [finite_or_null(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
 def digest_value(value: Any) -> str:
     """Returns the SHA-256 of a JSON value, in hex."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
@@ -181,6 +193,18 @@ def read_fields(
             f"{path} is not {what}; it needs exactly {', '.join(sorted(needed))}"
         )
     return values
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """Gives a file a second name, or a copy where the file system has no hard links.
+
+    Raises:
+      FileNotFoundError: There is no such file.
+    """
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def read_json_lines(path: str) -> list[Any]:

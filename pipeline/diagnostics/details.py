@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -52,11 +51,6 @@ def make(rows: Rows, texts: Mapping[str, np.ndarray], min_rows: int) -> Details:
     return Details(rows, counts, slices.of_columns(rows, texts, min_rows))
 
 
-def _plain(value: float) -> float | None:
-    # JSON has no NaN; a mean over nothing is null.
-    return value if math.isfinite(value) else None
-
-
 def as_json(details: Details, step: int, split: str) -> dict[str, Any]:
     """Returns the content of details.json.
 
@@ -75,15 +69,14 @@ def as_json(details: Details, step: int, split: str) -> dict[str, Any]:
         "classes": label.classes and list(label.classes),
     }
     if counts is not None:
-        found["auc"] = _plain(measures.auc(rows))
+        found["auc"] = measures.auc(rows)
         found["roc"] = np.stack(
             [counts.false_positive_rate(), counts.recall()], axis=1
         ).tolist()
         found["pr"] = np.stack([counts.recall(), counts.precision()], axis=1).tolist()
     if label.task is not Task.MULTI_CLASS:
         found["calibration"] = [
-            {name: _plain(value) for name, value in dataclasses.asdict(bin_).items()}
-            for bin_ in measures.calibration(rows)
+            dataclasses.asdict(bin_) for bin_ in measures.calibration(rows)
         ]
     confusion = measures.confusion(rows)
     if confusion is not None:
@@ -93,12 +86,13 @@ def as_json(details: Details, step: int, split: str) -> dict[str, Any]:
             "column": part.column,
             "value": part.value,
             "rows": part.rows,
-            "metrics": {name: _plain(value) for name, value in part.metrics.items()},
+            "metrics": dict(part.metrics),
         }
         for part in details.sliced.slices
     ]
     found["slices_left_out"] = dict(details.sliced.left_out)
-    return found
+    # A mean over nothing is null.
+    return files.finite_or_null(found)
 
 
 def _as_csv(sliced: Sliced) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 from pipeline import evaluate, export_model, files, model_dir, train, train_plan
@@ -139,7 +138,7 @@ def to_json(
     evidence, decided = made.evidence, made.verdict
     found = evidence.interval
     days = dataset.manifest.inputs["days"]
-    return _finite(
+    return files.finite_or_null(
         {
             "verdict": decided.kind.value,
             "published": decided.publishes,
@@ -167,14 +166,3 @@ def to_json(
             "slices": [dataclasses.asdict(part) for part in evidence.slices],
         }
     )
-
-
-def _finite(value: Any) -> Any:
-    """Returns JSON values in which numbers that are not finite are null."""
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

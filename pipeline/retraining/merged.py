@@ -126,7 +126,10 @@ def _write(
         results = manifests.read(one.day.directory).results
         for entry in results["shards"]["train"]:
             name = f"{one.role}-{one.day.date}-{entry['file'].removeprefix('train-')}"
-            _link(os.path.join(one.day.directory, entry["file"]), aside, name)
+            files.link_or_copy(
+                os.path.join(one.day.directory, entry["file"]),
+                os.path.join(aside, name),
+            )
             shards[one.role].append({**entry, "file": name})
         sums.update({n: results[n] for n in ("rows_read", "rows_rejected")})
         by_column.update(results["rejected_by_column"])
@@ -149,14 +152,6 @@ def _write(
         "declaration_inferred": False,
         "shards": shards,
     }
-
-
-def _link(source: str, directory: str, name: str) -> None:
-    target = os.path.join(directory, name)
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 def _write_statistics(

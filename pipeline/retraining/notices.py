@@ -55,11 +55,7 @@ def send(outcome: Outcome, job: str, flags: NoticeFlags, console: Console) -> No
 
 def to_line(outcome: Outcome) -> str:
     """Returns the outcome as a line of JSON; numbers that are not finite as null."""
-    value = outcome.to_json()
-    for name in ("metrics", "champion_metrics"):
-        value[name] = {
-            k: v if math.isfinite(v) else None for k, v in value[name].items()
-        }
+    value = files.finite_or_null(outcome.to_json())
     return json.dumps(value, ensure_ascii=True, allow_nan=False)
 
 

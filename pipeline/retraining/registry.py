@@ -184,7 +184,9 @@ class Registry:
         now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         record = dataclasses.replace(record, version=number, published=now)
         with files.staged_directory(self.path(number)) as aside:
-            _link_tree(source, aside)
+            shutil.copytree(
+                source, aside, copy_function=files.link_or_copy, dirs_exist_ok=True
+            )
             path = os.path.join(aside, PUBLISHED_FILE)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             files.write_json(path, dataclasses.asdict(record))
@@ -198,14 +200,3 @@ class Registry:
 
     def _locked(self):
         return files.locked(os.path.join(self.directory, "versions"), _WAIT_SECONDS)
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-def _link_tree(source: str, target: str) -> None:
-    shutil.copytree(source, target, copy_function=_link_or_copy, dirs_exist_ok=True)
