@@ -8,6 +8,7 @@ seen next; nothing has to be saved with a checkpoint.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -19,6 +20,8 @@ from pipeline.types import Column, Declaration
 
 InputFn = Callable[..., "tf.data.Dataset"]
 _DEFAULT_READING = Reading()
+# A file's rows stand one after the other where one file is read at a time.
+_ONE_BY_ONE = Reading(files_at_once=1)
 
 
 class RowSource(Protocol):
@@ -173,6 +176,32 @@ def train_input_fn(
     return input_fn
 
 
+def _in_order(
+    source: RowSource,
+    columns: Sequence[Column],
+    batch_size: int,
+    reading: Reading,
+    drop_remainder: bool = False,
+) -> tf.data.Dataset:
+    """Returns batches of one pass in the order of the data, as chunks."""
+    share = whole_share(len(source.names), source.rows)
+    parts = tf.constant(share.parts, tf.int64)
+    chunks = source.chunks(parts, share, columns, reading, batch_size)
+    return chunks.rebatch(batch_size, drop_remainder=drop_remainder)
+
+
+def read_in_order(
+    source: RowSource, columns: Sequence[Column], batch_size: int
+) -> tf.data.Dataset:
+    """Returns batches of columns in the order of `eval_input_fn`'s rows.
+
+    Returns:
+      A dataset of column name to tensor of shape [batch].
+    """
+    batches = _in_order(source, columns, batch_size, _ONE_BY_ONE)
+    return source.columns_of(batches, columns, _ONE_BY_ONE)
+
+
 def eval_input_fn(
     source: RowSource,
     declaration: Declaration,
@@ -185,19 +214,15 @@ def eval_input_fn(
     Args:
       drop_remainder: Whether a last batch that is short is left out.
     """
-    # A file's rows stand one after the other where one file is read at a time.
-    one_by_one = Reading(
-        files_at_once=1,
+    one_by_one = dataclasses.replace(
+        _ONE_BY_ONE,
         prefetch_batches=reading.prefetch_batches,
         threads=reading.threads,
     )
 
     def input_fn() -> tf.data.Dataset:
         columns = labels.read_columns(declaration)
-        share = whole_share(len(source.names), source.rows)
-        parts = tf.constant(share.parts, tf.int64)
-        chunks = source.chunks(parts, share, columns, one_by_one, batch_size)
-        batches = chunks.rebatch(batch_size, drop_remainder=drop_remainder)
+        batches = _in_order(source, columns, batch_size, one_by_one, drop_remainder)
         return _finished(batches, source, declaration, one_by_one)
 
     return input_fn

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from input_fns import records, shares
+from input_fns import order
 from model_fns import label_ids
 from pipeline import estimators
 from pipeline.compat import estimator, tf
@@ -119,12 +119,8 @@ def texts(
         return {}
     wanted = tuple(dataset.declaration.columns[name] for name in columns)
     source = estimators.to_records(dataset.shards(split))
-    reading = records.Reading(files_at_once=1)
-    share = shares.whole_share(len(source.names), source.rows)
-    parts = tf.range(len(source.names), dtype=tf.int64)
-    chunks = source.chunks(parts, share, wanted, reading, _BATCH).rebatch(_BATCH)
     found: dict[str, list[np.ndarray]] = {name: [] for name in columns}
-    for batch in source.columns_of(chunks, wanted, reading):
+    for batch in order.read_in_order(source, wanted, _BATCH):
         for name in columns:
             found[name].append(batch[name].numpy())
     joined = {name: np.concatenate(values) for name, values in found.items()}

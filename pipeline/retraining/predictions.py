@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from export import versions
-from input_fns import labels, records, shares
+from input_fns import labels, order
 from pipeline import declaration as declarations
 from pipeline import estimators
 from pipeline.compat import tf
@@ -105,14 +105,10 @@ def of_split(
     wanted |= {c.name for c in labels.read_columns(declaration)}
     columns = tuple(c for c in declaration.columns.values() if c.name in wanted)
     source = estimators.to_records(dataset.shards(split))
-    reading = records.Reading(files_at_once=1)
-    share = shares.whole_share(len(source.names), source.rows)
-    parts = tf.constant(share.parts, tf.int64)
-    chunks = source.chunks(parts, share, columns, reading, _BATCH).rebatch(_BATCH)
     truths, weights = [], []
     texts: dict[str, list[np.ndarray]] = {name: [] for name in slices}
     found: list[list[np.ndarray]] = [[] for _ in models]
-    for batch in source.columns_of(chunks, columns, reading):
+    for batch in order.read_in_order(source, columns, _BATCH):
         truths.append(_labels(batch[label.column], label))
         weight = batch[declaration.weight].numpy() if declaration.weight else None
         rows = len(truths[-1])
