@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 
 from pipeline.diagnostics.rows import Rows
+from pipeline.exact_auc import ExactAuc
 from pipeline.types import Task
 
 THRESHOLDS = 201
@@ -27,16 +28,7 @@ def _mean(values: np.ndarray, weight: np.ndarray) -> float:
 
 def auc(rows: Rows) -> float:
     """Returns the share of pairs of both classes in the right order, ties half."""
-    order = np.argsort(rows.score, kind="stable")
-    score, weight = rows.score[order], rows.weight[order]
-    if not len(score):
-        return float("nan")
-    groups = np.flatnonzero(np.r_[True, score[1:] != score[:-1]])
-    positive = np.add.reduceat(np.where(rows.truth[order] == 1, weight, 0.0), groups)
-    others = np.add.reduceat(weight, groups) - positive
-    pairs = positive.sum() * others.sum()
-    below = np.cumsum(others) - others
-    return float(positive @ (below + others / 2) / pairs) if pairs > 0 else float("nan")
+    return ExactAuc(rows.truth == 1, rows.score).value(rows.weight)
 
 
 def metrics(rows: Rows) -> dict[str, float]:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pipeline.exact_auc import ExactAuc
 from pipeline.types import Task, UserError
 
-TASKS = (Task.BINARY, Task.MULTI_CLASS, Task.REGRESSION)
 _SMALLEST = 1e-7
 """Probabilities are kept so far from 0 and 1, as Keras does for log losses."""
 
@@ -23,7 +23,7 @@ class Truth:
     """What was to be predicted.
 
     Attributes:
-      task: One of TASKS.
+      task: One that `names` knows.
       labels: [rows]: int64 number of the class, or float64.
       weights: float64 [rows], at least 0.
       slices: Column name to its values as text, [rows].
@@ -65,36 +65,20 @@ class Metric:
 
     def __init__(self, name: str, truth: Truth, predictions: np.ndarray):
         self._name = name
-        self._labels = truth.labels
         if name == "auc":
-            order = np.argsort(predictions[:, 1], kind="stable")
-            scores = predictions[order, 1]
-            self._order = order
-            self._groups = np.flatnonzero(np.r_[True, scores[1:] != scores[:-1]])
+            self._auc = ExactAuc(truth.labels == 1, predictions[:, 1])
             return
         self._values = _row_values(name, truth, predictions)
 
     def value(self, weights: np.ndarray) -> float:
         """Returns the metric; NaN where the weights leave nothing to tell."""
         if self._name == "auc":
-            return self._auc(weights)
+            return self._auc.value(weights)
         total = weights.sum()
         if total <= 0:
             return float("nan")
         mean = float(np.dot(self._values, weights) / total)
         return float(np.sqrt(mean)) if self._name == "rmse" else mean
-
-    def _auc(self, weights: np.ndarray) -> float:
-        """The share of pairs in the right order, ties counting half."""
-        weights = weights[self._order]
-        positive = np.where(self._labels[self._order] == 1, weights, 0.0)
-        of_group = np.add.reduceat(positive, self._groups)
-        others = np.add.reduceat(weights, self._groups) - of_group
-        below = np.cumsum(others) - others
-        pairs = of_group.sum() * others.sum()
-        if pairs <= 0:
-            return float("nan")
-        return float(np.dot(of_group, below + others / 2) / pairs)
 
 
 def _row_values(name: str, truth: Truth, predictions: np.ndarray) -> np.ndarray:
