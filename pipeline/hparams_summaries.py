@@ -12,7 +12,7 @@ from typing import Any
 
 from tensorboard.plugins.hparams import api_pb2, summary, summary_v2
 
-from pipeline import files
+from pipeline import event_files, files
 from pipeline.compat import tf
 from pipeline.model_dir import TrainedModel
 
@@ -60,9 +60,7 @@ def write(model: TrainedModel, max_steps: int) -> None:
         return
     for path in there:
         os.remove(path)
-    # Writers refuse to be made outside of a graph.
-    with tf.Graph().as_default():
-        writer = _v1.summary.FileWriter(directory, filename_suffix=suffix)
+    writer = event_files.open_writer(directory, suffix)
     for made in (
         summary_v2.hparams_pb(found, trial_id=os.path.abspath(directory)),
         summary.session_end_pb(api_pb2.STATUS_SUCCESS),

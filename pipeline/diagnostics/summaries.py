@@ -6,6 +6,7 @@ import re
 
 from tensorboard.plugins.pr_curve import summary as pr_curve
 
+from pipeline import event_files
 from pipeline.compat import tf
 from pipeline.diagnostics import measures
 from pipeline.diagnostics.details import Details
@@ -31,14 +32,6 @@ def table(sliced: Sliced) -> str:
 def _cell(text: str) -> str:
     shown = "".join(c if c.isprintable() else " " for c in text)
     return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", shown)
-
-
-def _text(tag: str, text: str) -> _v1.Summary:
-    metadata = _v1.SummaryMetadata()
-    metadata.plugin_data.plugin_name = "text"
-    tensor = tf.make_tensor_proto([text.encode()], dtype=tf.string)
-    value = _v1.Summary.Value(tag=tag, metadata=metadata, tensor=tensor)
-    return _v1.Summary(value=[value])
 
 
 def _pr_curve(counts: measures.Counts) -> _v1.Summary:
@@ -78,13 +71,12 @@ def write(
       step: Global step of what was evaluated.
       images: PNG files by tag.
     """
-    # Writers refuse to be made outside of a graph.
-    with tf.Graph().as_default():
-        writer = _v1.summary.FileWriter(directory, filename_suffix=".details")
+    writer = event_files.open_writer(directory, ".details")
     if details.counts is not None:
         writer.add_summary(_pr_curve(details.counts), step)
     if details.sliced.slices:
-        writer.add_summary(_text("slices", table(details.sliced)), step)
+        text = event_files.text_value("slices", table(details.sliced))
+        writer.add_summary(_v1.Summary(value=[text]), step)
         writer.add_summary(_scalars(details.sliced), step)
     for tag, png in images.items():
         image = _v1.Summary.Image(encoded_image_string=png, colorspace=3)

@@ -7,6 +7,7 @@ import datetime
 import time
 from collections.abc import Sequence
 
+from pipeline import event_files
 from pipeline.compat import tf
 from pipeline.retraining.lineage import Run
 from pipeline.retraining.outcome import Outcome
@@ -38,7 +39,12 @@ def write(directory: str, outcome: Outcome, runs: Sequence[Run]) -> None:
         ]
         if values:
             _add(f"{directory}/{who}", values, step, wall)
-    _add(f"{directory}/nights", [_text("nights", table(runs))], step, wall)
+    _add(
+        f"{directory}/nights",
+        [event_files.text_value("nights", table(runs))],
+        step,
+        wall,
+    )
 
 
 def table(runs: Sequence[Run]) -> str:
@@ -50,13 +56,6 @@ def table(runs: Sequence[Run]) -> str:
             f"| {run.run_date} | {run.outcome} | {run.champion or '-'} | {why} |"
         )
     return "\n".join(lines)
-
-
-def _text(tag: str, text: str):
-    metadata = tf.compat.v1.SummaryMetadata()
-    metadata.plugin_data.plugin_name = "text"
-    tensor = tf.make_tensor_proto([text.encode()], dtype=tf.string)
-    return tf.compat.v1.Summary.Value(tag=tag, metadata=metadata, tensor=tensor)
 
 
 def _add(directory: str, values: list, step: int, wall: float) -> None:

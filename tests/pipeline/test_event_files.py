@@ -28,3 +28,13 @@ def test_writers_after_another_keep_what_the_others_wrote(tmp_path, name):
         if event.HasField("session_log")
     ]
     assert steps == [1, 2, 3]
+
+
+def test_writers_with_a_suffix_keep_what_others_of_it_wrote(tmp_path):
+    for step in (1, 2, 3):
+        writer = event_files.open_writer(str(tmp_path), ".details")
+        value = event_files.text_value("notes", f"step {step}")
+        writer.add_summary(tf.compat.v1.Summary(value=[value]), step)
+        writer.close()
+    events = helpers_training.events(tmp_path)
+    assert [event.step for event in events if event.summary.value] == [1, 2, 3]
