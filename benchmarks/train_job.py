@@ -5,7 +5,7 @@ Arguments: OUTPUT DATASET MODEL ROWS STEPS; ROWS is dataset, memory or synthetic
 
 from __future__ import annotations
 
-from benchmarks import measure, step_clock
+from benchmarks import flags, measure, step_clock
 
 _WARM_UP_STEPS = 50
 _BATCH_SIZE = 512
@@ -20,7 +20,6 @@ def main(output: str, dataset_dir: str, model: str, rows: str, steps: str) -> No
         from pipeline import estimators, model_dir, train_inputs
         from pipeline.console import Console
         from pipeline.dataset import open_dataset
-        from pipeline.flags import evaluation, training, warm_start, watching
         from pipeline.flags.input import InputFlags
 
         import_seconds = elapsed()
@@ -30,13 +29,9 @@ def main(output: str, dataset_dir: str, model: str, rows: str, steps: str) -> No
         "memory": InputFlags(cache="memory"),
         "synthetic": InputFlags(input_fn="synthetic"),
     }[rows]
-    values = training.flags.FlagValues()
-    for topic in (training, evaluation, warm_start, watching):
-        topic.define(values)
-    values(["benchmark", f"--model={model}", f"--batch_size={_BATCH_SIZE}"])
-    flags = training.read(values)
+    training = flags.training(f"--model={model}", f"--batch_size={_BATCH_SIZE}")
     dataset = open_dataset(dataset_dir)
-    asked = model_dir.asked_training(flags, dataset.manifest.fingerprint, settings)
+    asked = model_dir.asked_training(training, dataset.manifest.fingerprint, settings)
     planned = model_dir.TrainedModel(
         output, asked, dataset.declaration, dataset.constants()
     )
@@ -45,7 +40,7 @@ def main(output: str, dataset_dir: str, model: str, rows: str, steps: str) -> No
     )
     clock = step_clock.StepClock(_WARM_UP_STEPS)
     input_fn = train_inputs.train_input_fn(
-        dataset, planned, flags, settings, 0, Console(-1)
+        dataset, planned, training, settings, 0, Console(-1)
     )
     trained.train(
         input_fn, hooks=[step_clock.hook(clock)], steps=_WARM_UP_STEPS + int(steps)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import time
 
-from benchmarks import measure
+from benchmarks import flags, measure
 
 _BATCH_SIZE = 512
 
@@ -25,24 +25,16 @@ def main(output: str, dataset_dir: str, model: str, way: str, steps: str) -> Non
         from pipeline import train, train_plan
         from pipeline.console import Console
         from pipeline.dataset import open_dataset
-        from pipeline.flags import evaluation, training, warm_start, watching
         from pipeline.flags.watching import WatchFlags
 
         import_seconds = elapsed()
 
-    values = training.flags.FlagValues()
-    for topic in (training, evaluation, warm_start, watching):
-        topic.define(values)
-    values(
-        [
-            "benchmark",
-            f"--model={model}",
-            f"--batch_size={_BATCH_SIZE}",
-            f"--max_steps={steps}",
-            f"--eval_steps={int(steps) // 2}",
-        ]
+    settings = flags.training(
+        f"--model={model}",
+        f"--batch_size={_BATCH_SIZE}",
+        f"--max_steps={steps}",
+        f"--eval_steps={int(steps) // 2}",
     )
-    settings = training.read(values)
     if way == "unwatched":
         watch = WatchFlags(curves=False, stall_seconds=0)
         settings = dataclasses.replace(settings, watch=watch)

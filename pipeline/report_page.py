@@ -10,11 +10,11 @@ from typing import Any
 from pipeline import dataset as datasets
 from pipeline import evaluations, event_scalars, files, pages, show_page
 from pipeline import manifest as manifests
+from pipeline.diagnostics.details import DETAILS_FILE
 from pipeline.manifest import Manifest
 from pipeline.types import UserError
 
 FILE_NAME = "report.html"
-DETAILS_FILE = "details.json"
 _TRAINING = "training"
 _MAX_CHARTS = 40
 _MAX_POINTS = 400

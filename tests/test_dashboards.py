@@ -8,18 +8,16 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import helpers_browser
+import helpers_monitor
 import helpers_training
 import pytest
 
 from pipeline import app
 
-ROOT = Path(__file__).parents[1]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -60,13 +58,7 @@ def work_dir(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(work_dir) -> Iterator[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline", "monitor", f"--work_dir={work_dir}"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+    process = helpers_monitor.start(work_dir)
     try:
         (found,) = re.findall(r"http\S+", process.stdout.readline())
         yield found

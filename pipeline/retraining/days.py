@@ -38,7 +38,6 @@ class Problem(enum.Enum):
     MISSING = "missing"
     EMPTY = "empty"
     UNREADABLE = "unreadable"
-    SKIPPED = "skipped"
 
 
 class DayError(UserError):

@@ -9,16 +9,14 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
+import helpers_monitor
 import pytest
 
 from pipeline import app, monitor
 from pipeline.compat import tf
-
-ROOT = Path(__file__).parents[2]
 
 
 def _write_event(directory: Path, tag: str, value: float) -> None:
@@ -68,14 +66,7 @@ def _children(process: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_serves_the_runs_and_ends(work_dir, number):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline", "monitor", f"--work_dir={work_dir}"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
+    process = helpers_monitor.start(work_dir, subprocess.PIPE)
     try:
         line = process.stdout.readline()
         (address,) = re.findall(r"TensorBoard: (http://127\.0\.0\.1:\d+/)", line)
@@ -91,13 +82,7 @@ def test_serves_the_runs_and_ends(work_dir, number):
 
 @pytest.mark.slow
 def test_leaves_no_process_when_it_is_killed(work_dir):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline", "monitor", f"--work_dir={work_dir}"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+    process = helpers_monitor.start(work_dir)
     try:
         assert process.stdout.readline().startswith("TensorBoard: ")
         children = _children(process.pid)

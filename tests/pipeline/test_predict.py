@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 import helpers_jobs
+import helpers_predict
 import numpy as np
 import pytest
 from helpers_formats import WRITERS
@@ -40,17 +41,8 @@ def one_version(small_job) -> str:
 
 
 @pytest.fixture(autouse=True)
-def load_once(monkeypatch, cache={}):  # noqa: B006
-    """Loads each version once for all tests that do not damage it."""
-    load = prediction.load
-
-    def loaded(version_dir):
-        if version_dir not in cache:
-            cache[version_dir] = load(version_dir)
-        return cache[version_dir]
-
-    monkeypatch.setattr(prediction, "load", loaded)
-    return load
+def load_once(monkeypatch):
+    return helpers_predict.load_once(monkeypatch)
 
 
 def _write(path: Path, lines, header=HEADER) -> str:

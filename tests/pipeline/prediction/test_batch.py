@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import helpers_jobs
+import helpers_predict
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ from input_fns import records
 from pipeline import declaration as declarations
 from pipeline import estimators, manifest, predict, show
 from pipeline.compat import tf
-from pipeline.prediction import answers, version
+from pipeline.prediction import answers
 from pipeline.preprocess.sources import registry
 from pipeline.types import ExitCode, Label, UserError
 
@@ -47,15 +48,8 @@ def version_dir(small_job) -> str:
 
 
 @pytest.fixture(autouse=True)
-def load_once(monkeypatch, cache={}):  # noqa: B006
-    load = version.load
-
-    def loaded(directory):
-        if directory not in cache:
-            cache[directory] = load(directory)
-        return cache[directory]
-
-    monkeypatch.setattr(version, "load", loaded)
+def load_once(monkeypatch):
+    helpers_predict.load_once(monkeypatch)
 
 
 def _sources(path):
